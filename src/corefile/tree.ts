@@ -57,17 +57,19 @@ export interface Corefile {
 /** An error of the Corefile. `message` begins with `file:line - Error during parsing: ` as CoreDNS words it; column and hint follow at its end. */
 export class CorefileError extends Error {
   readonly code = 'COREFILE'
-  constructor(
-    message: string,
-    readonly pos: Position,
-    /** The offending word, if one can be named. */
-    readonly word?: string,
-    /** "did you mean" candidate. */
-    readonly hint?: string,
-  ) {
+  readonly pos: Position
+  /** The offending word, if one can be named. */
+  readonly word: string | undefined
+  /** "did you mean" candidate. */
+  readonly hint: string | undefined
+
+  constructor(message: string, pos: Position, word?: string, hint?: string) {
     const where = word === undefined ? '' : ` (column ${pos.column}${hint === undefined ? '' : `; did you mean '${hint}'?`})`
     super(`${pos.file}:${pos.line} - Error during parsing: ${message}${where}`)
     this.name = 'CorefileError'
+    this.pos = pos
+    this.word = word
+    this.hint = hint
   }
 }
 

@@ -1,0 +1,287 @@
+/**
+ * One DNS message: octets beside a lazy view, or records that become octets when sent. Immutable; a changed copy shares what did not change.
+ * Reading the header or the question decodes nothing else; the first touch of a section decodes all four, bounded by the message's length.
+ */
+import { FLAG, TYPE } from './constants.js'
+import { encodeMessage } from './encode.js'
+import { WireError } from './errors.js'
+import { Name } from './name.js'
+import { decodeRdata } from './rdata.js'
+import type { Edns, EdnsOption, RR } from './records.js'
+
+export interface Question {
+  readonly name: Name
+  readonly type: number
+  readonly class: number
+  /** Offset of the octet behind the question, counted from the start of the message; 0 if the message was not read from octets. */
+  readonly end: number
+}
+
+interface Sections {
+  readonly answers: readonly RR[]
+  readonly authorities: readonly RR[]
+  /** Without OPT. */
+  readonly additionals: readonly RR[]
+  readonly edns: Edns | undefined
+  /** Octets behind the last record. */
+  readonly trailing: number
+}
+
+/** What `with` may change. `rcode` is the whole 12-bit code: its upper bits need an `edns`. */
+export interface Change {
+  readonly id?: number
+  readonly flags?: number
+  readonly rcode?: number
+  readonly aa?: boolean
+  readonly tc?: boolean
+  readonly rd?: boolean
+  readonly ra?: boolean
+  readonly ad?: boolean
+  readonly cd?: boolean
+  readonly question?: Question | undefined
+  readonly answers?: readonly RR[]
+  readonly authorities?: readonly RR[]
+  readonly additionals?: readonly RR[]
+  readonly edns?: Edns | undefined
+}
+
+const EMPTY: Sections = { answers: [], authorities: [], additionals: [], edns: undefined, trailing: 0 }
+
+export class Message {
+  readonly id: number
+  /** The second header word: QR, opcode, AA, TC, RD, RA, Z, AD, CD, rcode. */
+  readonly flags: number
+  /** The octets this message was read from, or undefined. Counts from `offset`. Not to be changed. */
+  readonly bytes: Buffer | undefined
+  readonly offset: number
+  readonly length: number
+  /** Name of the plugin that made this reply; "" for the server itself. Set by its maker, once. */
+  by = ''
+  /** True for replies made from live local data (kubernetes, hosts, file): `cache` passes them by. */
+  live = false
+  #question: Question | undefined | null
+  #sections: Sections | undefined
+
+  private constructor(
+    id: number,
+    flags: number,
+    bytes: Buffer | undefined,
+    offset: number,
+    length: number,
+    question: Question | undefined | null,
+    sections: Sections | undefined,
+  ) {
+    this.id = id
+    this.flags = flags
+    this.bytes = bytes
+    this.offset = offset
+    this.length = length
+    this.#question = question
+    this.#sections = sections
+  }
+
+  /** A view on received octets; only the 12 octets of the header are looked at. Throws WireError if there are fewer. */
+  static view(bytes: Buffer, offset = 0, length: number = bytes.length - offset): Message {
+    if (length < 12 || offset + length > bytes.length) throw new WireError('SHORT', `message of ${length} octets`)
+    return new Message(bytes.readUInt16BE(offset), bytes.readUInt16BE(offset + 2), bytes, offset, length, null, undefined)
+  }
+
+  /** An empty reply to `to`: same id, opcode, RD, CD and question; QR set (what CoreDNS's SetReply does). */
+  static reply(to: Message, rcode = 0): Message {
+    const flags = FLAG.QR | (to.flags & (0x7800 | FLAG.RD | FLAG.CD)) | (rcode & 0xf)
+    return new Message(to.id, flags, undefined, 0, 0, to.question, EMPTY)
+  }
+
+  /** A query with RD set and a question of class IN unless told otherwise. */
+  static query(name: Name, type: number, change: Change = {}, cls = 1): Message {
+    return new Message(0, FLAG.RD, undefined, 0, 0, { name, type, class: cls, end: 0 }, EMPTY).with(change)
+  }
+
+  get opcode(): number {
+    return (this.flags >> 11) & 0xf
+  }
+  /** The whole rcode, with the upper bits of the OPT record once the sections were decoded or the message was made from records. */
+  get rcode(): number {
+    const high = this.#sections?.edns?.extendedRcode ?? 0
+    return (high << 4) | (this.flags & 0xf)
+  }
+  get qr(): boolean {
+    return (this.flags & FLAG.QR) !== 0
+  }
+  get aa(): boolean {
+    return (this.flags & FLAG.AA) !== 0
+  }
+  get tc(): boolean {
+    return (this.flags & FLAG.TC) !== 0
+  }
+  get rd(): boolean {
+    return (this.flags & FLAG.RD) !== 0
+  }
+  get ra(): boolean {
+    return (this.flags & FLAG.RA) !== 0
+  }
+  get ad(): boolean {
+    return (this.flags & FLAG.AD) !== 0
+  }
+  get cd(): boolean {
+    return (this.flags & FLAG.CD) !== 0
+  }
+
+  /** Count field 0…3 (QD, AN, NS, AR) as it stands in the header; for messages made of records, what it will be. */
+  count(section: 0 | 1 | 2 | 3): number {
+    if (this.bytes !== undefined) return this.bytes.readUInt16BE(this.offset + 4 + 2 * section)
+    if (section === 0) return this.#question ? 1 : 0
+    const sections = this.#decoded()
+    if (section === 1) return sections.answers.length
+    return section === 2 ? sections.authorities.length : sections.additionals.length + (sections.edns === undefined ? 0 : 1)
+  }
+
+  /** The first question, or undefined if QDCOUNT is 0. Throws WireError if it is malformed. */
+  get question(): Question | undefined {
+    if (this.#question === null) this.#question = this.#readQuestion()
+    return this.#question
+  }
+
+  get answers(): readonly RR[] {
+    return this.#decoded().answers
+  }
+  get authorities(): readonly RR[] {
+    return this.#decoded().authorities
+  }
+  /** The additional section without OPT. */
+  get additionals(): readonly RR[] {
+    return this.#decoded().additionals
+  }
+  /** The OPT record. Found without decoding the rest where it stands alone in a message without other records, as in queries. */
+  get edns(): Edns | undefined {
+    return this.#decoded().edns
+  }
+  /** Octets behind the last record. */
+  get trailing(): number {
+    return this.#decoded().trailing
+  }
+
+  /** A changed copy. Sections that are not named are shared. `by` and `live` carry over. */
+  with(change: Change): Message {
+    const sections = this.#decoded()
+    let flags = change.flags ?? this.flags
+    flags = setBit(flags, FLAG.AA, change.aa)
+    flags = setBit(flags, FLAG.TC, change.tc)
+    flags = setBit(flags, FLAG.RD, change.rd)
+    flags = setBit(flags, FLAG.RA, change.ra)
+    flags = setBit(flags, FLAG.AD, change.ad)
+    flags = setBit(flags, FLAG.CD, change.cd)
+    let edns = 'edns' in change ? change.edns : sections.edns
+    if (change.rcode !== undefined) {
+      flags = (flags & ~0xf) | (change.rcode & 0xf)
+      if (edns !== undefined) edns = { ...edns, extendedRcode: change.rcode >> 4 }
+    }
+    const copy = new Message(change.id ?? this.id, flags, undefined, 0, 0, 'question' in change ? change.question : this.question, {
+      answers: change.answers ?? sections.answers,
+      authorities: change.authorities ?? sections.authorities,
+      additionals: change.additionals ?? sections.additionals,
+      edns,
+      trailing: 0,
+    })
+    copy.by = this.by
+    copy.live = this.live
+    return copy
+  }
+
+  /** Writes the message at `at` of `into`, at most `limit` octets (else cut record-wise, TC set). Returns its length. Throws WireError if not even the question fits. */
+  encode(into: Buffer, at: number, limit: number): number {
+    if (this.bytes !== undefined && this.length <= limit) {
+      this.bytes.copy(into, at, this.offset, this.offset + this.length)
+      return this.length
+    }
+    const sections = this.#decoded()
+    return encodeMessage({ id: this.id, flags: this.flags, question: this.question, ...sections }, into, at, limit)
+  }
+
+  /** The message as a buffer of its own. */
+  toBuffer(limit = 65_535): Buffer {
+    if (this.bytes !== undefined && this.length <= limit) return Buffer.from(this.bytes.subarray(this.offset, this.offset + this.length))
+    const out = Buffer.allocUnsafe(limit)
+    return Buffer.from(out.subarray(0, this.encode(out, 0, limit)))
+  }
+
+  #readQuestion(): Question | undefined {
+    if (this.bytes === undefined || this.count(0) === 0) return undefined
+    return readQuestion(this.bytes, this.offset, this.length)
+  }
+
+  #decoded(): Sections {
+    this.#sections ??= decodeSections(this.bytes!, this.offset, this.length)
+    return this.#sections
+  }
+}
+
+const setBit = (flags: number, bit: number, on: boolean | undefined): number => (on === undefined ? flags : on ? flags | bit : flags & ~bit)
+
+function readQuestion(bytes: Buffer, offset: number, length: number): Question {
+  const end = offset + length
+  const name = Name.read(bytes, offset + 12, offset, end)
+  const at = Name.lastEnd
+  if (at + 4 > end) throw new WireError('SHORT', 'question cut off')
+  return { name, type: bytes.readUInt16BE(at), class: bytes.readUInt16BE(at + 2), end: at + 4 - offset }
+}
+
+function decodeSections(bytes: Buffer, offset: number, length: number): Sections {
+  const end = offset + length
+  const counts = [0, 1, 2, 3].map((i) => bytes.readUInt16BE(offset + 4 + 2 * i)) as [number, number, number, number]
+  // A question takes at least 5 octets and a record 11: what cannot fit is refused before anything is made.
+  if (counts[0] * 5 + (counts[1] + counts[2] + counts[3]) * 11 > length - 12)
+    throw new WireError('COUNT', 'counts exceed the length of the message')
+  let at = offset + 12
+  for (let i = 0; i < counts[0]; i++) {
+    at = Name.skip(bytes, at, offset, end) + 4
+    if (at > end) throw new WireError('SHORT', 'question cut off')
+  }
+  let edns: Edns | undefined
+  const section = (count: number, additional: boolean): RR[] => {
+    const records: RR[] = []
+    for (let i = 0; i < count; i++) {
+      const name = Name.read(bytes, at, offset, end)
+      at = Name.lastEnd
+      if (at + 10 > end) throw new WireError('SHORT', 'record cut off')
+      const type = bytes.readUInt16BE(at)
+      const size = bytes.readUInt16BE(at + 8)
+      const data = at + 10
+      if (data + size > end) throw new WireError('SHORT', 'record data cut off')
+      if (additional && type === TYPE.OPT) {
+        if (edns !== undefined || !name.isRoot) throw new WireError('RDATA', 'more than one OPT record, or one not at the root')
+        edns = decodeOpt(bytes, at, data, size)
+      } else {
+        const cls = bytes.readUInt16BE(at + 2)
+        const ttl = bytes.readUInt32BE(at + 4)
+        records.push({ name, type, class: cls, ttl, data: decodeRdata(type, cls, bytes, data, size, offset, end) })
+      }
+      at = data + size
+    }
+    return records
+  }
+  const answers = section(counts[1], false)
+  const authorities = section(counts[2], false)
+  const additionals = section(counts[3], true)
+  return { answers, authorities, additionals, edns, trailing: end - at }
+}
+
+function decodeOpt(bytes: Buffer, at: number, data: number, size: number): Edns {
+  const options: EdnsOption[] = []
+  for (let i = data; i < data + size; ) {
+    if (i + 4 > data + size) throw new WireError('RDATA', 'EDNS option cut off')
+    const length = bytes.readUInt16BE(i + 2)
+    if (i + 4 + length > data + size) throw new WireError('RDATA', 'EDNS option cut off')
+    options.push({ code: bytes.readUInt16BE(i), data: Buffer.from(bytes.subarray(i + 4, i + 4 + length)) })
+    i += 4 + length
+  }
+  const flags = bytes.readUInt16BE(at + 6)
+  return {
+    size: bytes.readUInt16BE(at + 2),
+    extendedRcode: bytes[at + 4]!,
+    version: bytes[at + 5]!,
+    dnssecOk: (flags & 0x8000) !== 0,
+    z: flags & 0x7fff,
+    options,
+  }
+}

@@ -1,0 +1,100 @@
+/** A query on its way through a chain. Made once per datagram; what a plugin wants otherwise it derives. */
+import { FLAG, Message, type Name, type RR } from '../dns/index.js'
+
+export type Proto = 'udp' | 'tcp' | 'tls' | 'https'
+
+/** The other end and the address of ours that it wrote to. Text addresses without IPv6 zone. */
+export interface Peer {
+  readonly address: string
+  readonly port: number
+  readonly family: 4 | 6
+  readonly localAddress: string
+  readonly localPort: number
+}
+
+/** What the door knows of a query beside its message. */
+export interface Arrival {
+  readonly peer: Peer
+  readonly proto: Proto
+  /** The `server` label of the metrics: "dns://:53". */
+  readonly server: string
+  /** Monotonic milliseconds (Clock.monotonic) when the query came and when its answer is no longer wanted. */
+  readonly received: number
+  readonly deadline: number
+}
+
+export class Query {
+  readonly message: Message
+  readonly name: Name
+  readonly type: number
+  readonly class: number
+  readonly arrival: Arrival
+  /** The client set DO in its OPT record. */
+  readonly dnssecOk: boolean
+  /** The largest reply the client takes, in octets: by UDP its EDNS size, at least 512; else 65,535. */
+  readonly size: number
+  /** Asked by a plugin, not by a client: not counted or logged again. */
+  readonly internal: boolean
+  /** How many derivations and `ctx.resolve` calls lie between this and the client's query. */
+  readonly depth: number
+  /** Zone of the server block's key that matched, presentation form, lower-case: "." or "example.org.". */
+  zone = '.'
+  /** Name of the view that took the query, or "". */
+  view = ''
+  metadata: Map<string, () => string> | undefined = undefined
+  /** Only while explaining: takes remarks of plugins. */
+  note: ((text: string) => void) | undefined = undefined
+
+  constructor(message: Message, arrival: Arrival, internal = false, depth = 0) {
+    const question = message.question
+    if (question === undefined) throw new Error('a query needs a question')
+    this.message = message
+    this.name = question.name
+    this.type = question.type
+    this.class = question.class
+    this.arrival = arrival
+    const edns = message.edns
+    this.dnssecOk = edns?.dnssecOk ?? false
+    this.size = arrival.proto === 'udp' ? Math.max(512, edns?.size ?? 512) : 65_535
+    this.internal = internal
+    this.depth = depth
+  }
+
+  get peer(): Peer {
+    return this.arrival.peer
+  }
+  get proto(): Proto {
+    return this.arrival.proto
+  }
+  get server(): string {
+    return this.arrival.server
+  }
+  get deadline(): number {
+    return this.arrival.deadline
+  }
+
+  /** The same client with another question (or another message); internal. Zone, view and metadata carry over. */
+  derive(name: Name, type: number = this.type, message: Message = this.message): Query {
+    const question = { name, type, class: this.class, end: 0 }
+    const query = new Query(message.with({ question }), this.arrival, true, this.depth + 1)
+    query.zone = this.zone
+    query.view = this.view
+    query.metadata = this.metadata
+    query.note = this.note
+    return query
+  }
+
+  /** A reply to this query made by plugin `by`. AA is set unless `aa` is false. */
+  reply(
+    by: string,
+    rcode: number,
+    sections: { answers?: readonly RR[]; authorities?: readonly RR[]; additionals?: readonly RR[]; aa?: boolean; live?: boolean } = {},
+  ): Message {
+    const base = Message.reply(this.message, rcode)
+    const { live = false, aa = true, ...records } = sections
+    const reply = base.with({ ...records, flags: aa ? base.flags | FLAG.AA : base.flags })
+    reply.by = by
+    reply.live = live
+    return reply
+  }
+}

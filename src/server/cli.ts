@@ -1,0 +1,4 @@
+/** The command line. */
+export async function main(_args: readonly string[]): Promise<number> {
+  return 1
+}
