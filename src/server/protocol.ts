@@ -1,0 +1,85 @@
+/** What control and a serving thread say to each other. Plain data: it crosses a MessagePort, or a direct channel in tests. */
+import type { Corefile } from '../corefile/tree.js'
+
+/** How a serving thread finds the modules of a generation: the plugin table in chain order. */
+export interface PluginEntry {
+  readonly directive: string
+  /** Package name, file URL, or the folder name of a built-in. undefined: CoreDNS has it, we not yet. */
+  readonly specifier: string | undefined
+  readonly builtin: boolean
+}
+
+export interface ServingOptions {
+  /** Default port of `dns://` keys (-dns.port). */
+  readonly port: string
+  readonly plugins: readonly PluginEntry[]
+  readonly thread: { readonly index: number; readonly count: number }
+}
+
+export type ToServing =
+  | { readonly kind: 'prepare'; readonly generation: number; readonly corefile: Corefile }
+  | { readonly kind: 'commit'; readonly generation: number }
+  | { readonly kind: 'abort'; readonly generation: number }
+  /** Stop accepting, let what is in flight finish (at most `graceMs`), shut plugins down, say `stopped`. */
+  | { readonly kind: 'stop'; readonly graceMs: number }
+  /** Parts of a source's snapshot or a delta. `number` counts up by one per key; a gap makes the replica subscribe again. */
+  | {
+      readonly kind: 'source'
+      readonly key: string
+      readonly number: number
+      readonly op: 'begin' | 'apply' | 'swap'
+      readonly part: readonly unknown[]
+    }
+  | { readonly kind: 'log-level'; readonly debug: boolean }
+
+export interface FailureText {
+  readonly message: string
+  readonly stack: string | undefined
+}
+
+export type FromServing =
+  /** Sent once, when the thread can take messages. */
+  | { readonly kind: 'online' }
+  /** `listening`: lines for the start-up banner, in Corefile order ("example.org.:1053", "tls://.:853"). */
+  | { readonly kind: 'prepared'; readonly generation: number; readonly listening: readonly string[]; readonly warnings: readonly string[] }
+  | { readonly kind: 'failed'; readonly generation: number; readonly error: FailureText }
+  | { readonly kind: 'committed'; readonly generation: number }
+  /** The generation's last query is answered and its plugins are shut down. */
+  | { readonly kind: 'retired'; readonly generation: number }
+  | { readonly kind: 'subscribe'; readonly key: string }
+  | { readonly kind: 'unsubscribe'; readonly key: string }
+  /** At least twice a second. */
+  | { readonly kind: 'heartbeat'; readonly notReady: readonly string[]; readonly inFlight: number }
+  /** Whole lines, with their line ends. */
+  | { readonly kind: 'log'; readonly text: string }
+  /** New metric families and children, before their slots are first read. */
+  | {
+      readonly kind: 'metrics'
+      readonly families: readonly FamilyNotice[]
+      readonly children: readonly ChildNotice[]
+      readonly chunks: readonly SharedArrayBuffer[]
+    }
+  | { readonly kind: 'exit'; readonly code: number }
+  | { readonly kind: 'stopped' }
+
+export interface FamilyNotice {
+  readonly id: number
+  readonly name: string
+  readonly help: string
+  readonly type: 'counter' | 'gauge' | 'histogram'
+  readonly labels: readonly string[]
+  readonly buckets: readonly number[]
+}
+export interface ChildNotice {
+  readonly family: number
+  readonly values: readonly string[]
+  /** First slot; a histogram has one per bucket, one for +Inf, then the sum. */
+  readonly slot: number
+}
+
+/** One end of the line between control and a serving thread. */
+export interface Channel<Out, In> {
+  post(message: Out): void
+  onMessage(listener: (message: In) => void): void
+  close(): void
+}
