@@ -34,7 +34,7 @@ export interface ZoneKey {
   readonly transport: Transport
   /** "" when the key names none: the server fills in the transport's default (or -dns.port). */
   readonly port: string
-  /** As it was written. */
+  /** As it was written, environment variables filled in. The zones of one CIDR key share it. */
   readonly text: string
   readonly pos: Position
 }
@@ -54,7 +54,10 @@ export interface Corefile {
   readonly warnings: readonly { readonly message: string; readonly pos: Position }[]
 }
 
-/** An error of the Corefile. `message` begins with `file:line - Error during parsing: ` as CoreDNS words it; column and hint follow at its end. */
+/**
+ * An error of the Corefile. `message` begins with `file:line - Error during parsing: ` as CoreDNS words it (`Syntax error: ` where
+ * a certain token was expected); column and "did you mean" follow at its end.
+ */
 export class CorefileError extends Error {
   readonly code = 'COREFILE'
   readonly pos: Position
@@ -63,9 +66,14 @@ export class CorefileError extends Error {
   /** "did you mean" candidate. */
   readonly hint: string | undefined
 
-  constructor(message: string, pos: Position, word?: string, hint?: string) {
-    const where = word === undefined ? '' : ` (column ${pos.column}${hint === undefined ? '' : `; did you mean '${hint}'?`})`
-    super(`${pos.file}:${pos.line} - Error during parsing: ${message}${where}`)
+  constructor(
+    message: string,
+    pos: Position,
+    word?: string,
+    hint?: string,
+    kind: 'Error during parsing' | 'Syntax error' = 'Error during parsing',
+  ) {
+    super(`${pos.file}:${pos.line} - ${kind}: ${message} (column ${pos.column}${hint === undefined ? '' : `; did you mean '${hint}'?`})`)
     this.name = 'CorefileError'
     this.pos = pos
     this.word = word

@@ -7,7 +7,20 @@ import { type Argument, CorefileError, type Directive, nearest, type Position, t
 import type { Message, Name } from '../dns/index.js'
 import type { Query } from './query.js'
 
-export { parseDuration } from '../corefile/args.js'
+export {
+  isAddress,
+  joinHostPort,
+  parseBoolean,
+  parseDuration,
+  parseHostPort,
+  parseInteger,
+  parseUnsigned,
+  splitHostPort,
+  zonesOf,
+  zonesOrDefault,
+} from '../corefile/args.js'
+export { type AddressTransport, normalizeZone, splitTransport } from '../corefile/keys.js'
+export { quote } from '../corefile/quote.js'
 export * from './query.js'
 export { type Argument, CorefileError, type Directive, nearest, type Position, type Transport, type ZoneKey }
 
