@@ -12,7 +12,7 @@ export class Writer {
   readonly start: number
   readonly limit: number
   at: number
-  /** Folded suffix → offset in the message, in order of writing. */
+  /** Suffix in its spelling → offset in the message, in order of writing. */
   #suffixes = new Map<string, number>()
 
   constructor(buffer: Buffer, start: number, limit: number) {
@@ -44,7 +44,7 @@ export class Writer {
 
   /** Writes a name; `compress` allows a pointer in its place. What is written becomes a target for later names either way. */
   name(name: Name, compress: boolean): void {
-    const key = name.key
+    const key = name.spelling
     for (let at = 0; at < key.length; at += key.charCodeAt(at) + 1) {
       const suffix = at === 0 ? key : key.slice(at)
       const seen = this.#suffixes.get(suffix)

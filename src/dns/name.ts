@@ -24,6 +24,7 @@ export class Name {
   /** Uncompressed wire form with the root label, in the spelling it came in. Not to be changed. */
   readonly wire: Buffer
   #text: string | undefined
+  #spelling: string | undefined
 
   private constructor(key: string, wire: Buffer) {
     this.key = key
@@ -83,6 +84,12 @@ export class Name {
   static fromKey(key: string): Name {
     if (key === '') return Name.root
     return new Name(key, Buffer.from(`${key}\0`, 'latin1'))
+  }
+
+  /** As `key`, but in the spelling it came in: what compression compares, so that no letter changes its case on the way. */
+  get spelling(): string {
+    this.#spelling ??= this.wire.toString('latin1', 0, this.wire.length - 1)
+    return this.#spelling
   }
 
   /** Number of labels, root not counted. */
