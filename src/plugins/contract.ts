@@ -5,7 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Argument, CorefileError, type Directive, nearest, type Position, type Transport, type ZoneKey } from '../corefile/tree.js'
 import type { Message, Name } from '../dns/index.js'
-import type { Query } from './query.js'
+import type { Arrival, Query } from './query.js'
 
 export {
   isAddress,
@@ -82,6 +82,21 @@ export interface ControlPart {
   onShutdown?(why: 'reload' | 'exit'): void | Promise<void>
 }
 
+/**
+ * An answer that came from no chain: REFUSED outside all blocks or for the class, SERVFAIL without a question or after a crash. What is
+ * turned away by its header or is no DNS message at all is not among them.
+ */
+export interface ServerReply {
+  readonly arrival: Arrival
+  /** Type of the question; 0 where there is none. */
+  readonly type: number
+  readonly dnssecOk: boolean
+  /** Octets of the query and of the reply. */
+  readonly querySize: number
+  readonly replySize: number
+  readonly rcode: number
+}
+
 interface CommonContext {
   /** The server block; config-only plugins edit its mutable members. */
   readonly block: BlockConfig
@@ -115,6 +130,8 @@ export interface SetupContext extends CommonContext {
   shared<T>(key: string, create: () => T, dispose: (value: T) => void): T
   /** Runs on final bytes, after OPT and truncation (TSIG). */
   finish(fn: (bytes: Buffer, query: Query) => Buffer): void
+  /** Hears of answers that the server gives by itself, on every listener of this generation (CoreDNS counts them with zone "dropped"). */
+  onServerReply(fn: (reply: ServerReply) => void): void
   /** Receives what the control part's source of the same key emits. One replica per key: a second call with a key already served is ignored. */
   replica<D>(key: string, replica: Replica<D>): void
   /** Index and number of serving threads. */
@@ -231,6 +248,8 @@ export interface BlockConfig {
   tls: TlsConfig | undefined
   /** Milliseconds. */
   timeouts: { read: number; write: number; idle: number }
+  /** Queries on one TCP or TLS connection before it is closed; undefined: no limit. */
+  maxTcpQueries: number | undefined
   /** Sockets per address (multisocket). */
   sockets: number
   /** HTTPS connections at once (`https` directive); undefined: the default. */

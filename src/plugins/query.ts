@@ -42,6 +42,11 @@ export class Query {
   /** Name of the view that took the query, or "". */
   view = ''
   metadata: Map<string, () => string> | undefined = undefined
+  /**
+   * Octets that stand for the client's own EDNS size, where a plugin (`bufsize`) lowered it: the reply's OPT states them, and by UDP the
+   * reply fits in them. Set it on the query that came in, before `next`; derived queries share it.
+   */
+  lowered: number | undefined = undefined
   /** Only while explaining: takes remarks of plugins. */
   note: ((text: string) => void) | undefined = undefined
 
@@ -80,6 +85,7 @@ export class Query {
     query.zone = this.zone
     query.view = this.view
     query.metadata = this.metadata
+    query.lowered = this.lowered
     query.note = this.note
     return query
   }

@@ -138,6 +138,7 @@ export function fakeBlock(zones: readonly string[] = ['.']): BlockConfig {
     viewName: '',
     tls: undefined,
     timeouts: { read: 0, write: 0, idle: 0 },
+    maxTcpQueries: undefined,
     sockets: 1,
     httpsMaxConnections: undefined,
   }
@@ -189,6 +190,7 @@ export function fakeContext(plugin: string, over: Partial<FakeContext> & { sibli
       return kept.get(key) as T
     },
     finish: () => undefined,
+    onServerReply: () => undefined,
     replica: (key, replica) => void context.replicas.set(key, replica as Replica<unknown>),
     http: (address, path, handler) => void context.endpoints.set(`${address}${path}`, handler),
     source: (source) => void context.sources.push(source as Source<unknown>),
