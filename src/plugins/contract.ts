@@ -21,7 +21,10 @@ export {
 } from '../corefile/args.js'
 export { type AddressTransport, normalizeZone, splitTransport } from '../corefile/keys.js'
 export { quote } from '../corefile/quote.js'
+export { compilePattern, MAX_PATTERN, type Pattern } from './pattern.js'
 export * from './query.js'
+export { rcodeOf, type Watcher, watch } from './watch.js'
+export { formatDuration, ONCE, wrongCount } from './words.js'
 export { type Argument, CorefileError, type Directive, nearest, type Position, type Transport, type ZoneKey }
 
 /** The version a module states in `apiVersion`; the loader refuses any other. */
@@ -122,6 +125,8 @@ export interface SetupContext extends CommonContext {
   /** Sibling in the same block, by plugin name; use from onStartup on. */
   find(name: string): Plugin | undefined
   findAll(name: string): readonly Plugin[]
+  /** All plugins of the block in the order of the chain; complete from onStartup on. */
+  readonly chain: readonly Plugin[]
   /** All blocks of this generation that hold a plugin of this name; use from onStartup on. */
   everywhere(name: string): readonly { readonly block: BlockConfig; readonly plugin: Plugin }[]
   /** Through the router, views and the whole chain of the right block. undefined: no block covers the name, or the depth limit of 8 is reached. */

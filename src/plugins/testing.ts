@@ -182,6 +182,7 @@ export function fakeContext(plugin: string, over: Partial<FakeContext> & { sibli
     warn: (message) => void context.warnings.push(message),
     path: (file) => file,
     find: (name) => over.siblings?.find((p) => p.name === name),
+    chain: over.siblings ?? [],
     findAll: (name) => over.siblings?.filter((p) => p.name === name) ?? [],
     everywhere: (name) => (over.siblings ?? []).filter((p) => p.name === name).map((p) => ({ block, plugin: p })),
     resolve: () => undefined,
