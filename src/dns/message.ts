@@ -6,8 +6,10 @@ import { FLAG, TYPE } from './constants.js'
 import { encodeMessage } from './encode.js'
 import { WireError } from './errors.js'
 import { Name } from './name.js'
+import { applyPatch, type Patch } from './patch.js'
 import { decodeRdata } from './rdata.js'
 import type { Edns, EdnsOption, RR } from './records.js'
+import { type Layout, layoutOf, NO_LAYOUT, scanMessage } from './scan.js'
 
 export interface Question {
   readonly name: Name
@@ -45,20 +47,22 @@ export interface Change {
   readonly edns?: Edns | undefined
 }
 
+const AS_IT_STANDS: Patch = { layout: NO_LAYOUT, ttl: -1, seed: 0, name: undefined }
 const EMPTY: Sections = { answers: [], authorities: [], additionals: [], edns: undefined, trailing: 0 }
 
 export class Message {
   readonly id: number
   /** The second header word: QR, opcode, AA, TC, RD, RA, Z, AD, CD, rcode. */
   readonly flags: number
-  /** The octets this message was read from, or undefined. Counts from `offset`. Not to be changed. */
-  readonly bytes: Buffer | undefined
-  readonly offset: number
   readonly length: number
   /** Name of the plugin that made this reply; "" for the server itself. Set by its maker, once. */
   by = ''
   /** True for replies made from live local data (kubernetes, hosts, file): `cache` passes them by. */
   live = false
+  #bytes: Buffer | undefined
+  #offset: number
+  /** What goes over the octets when they are copied; undefined: they stand as they are. */
+  #patch: Patch | undefined
   #question: Question | undefined | null
   #sections: Sections | undefined
 
@@ -70,11 +74,13 @@ export class Message {
     length: number,
     question: Question | undefined | null,
     sections: Sections | undefined,
+    patch?: Patch,
   ) {
     this.id = id
     this.flags = flags
-    this.bytes = bytes
-    this.offset = offset
+    this.#bytes = bytes
+    this.#patch = patch
+    this.#offset = offset
     this.length = length
     this.#question = question
     this.#sections = sections
@@ -86,6 +92,16 @@ export class Message {
     return new Message(bytes.readUInt16BE(offset), bytes.readUInt16BE(offset + 2), bytes, offset, length, null, undefined)
   }
 
+  /**
+   * A reply to `to` out of kept octets: a header, the question and records, exactly as long as `wire`. Copied and changed only when it is
+   * written: id and question octets are those of `to`, every TTL is `ttl` seconds (-1: as kept). The caller vouches that `to` asks the
+   * same question, that `layout` is that of `wire`, and leaves `wire` alone from here on.
+   */
+  static stored(wire: Buffer, layout: Layout, to: Message, flags: number, ttl: number): Message {
+    const name = to.question?.name.wire
+    return new Message(to.id, flags, wire, 0, wire.length, to.question, undefined, { layout, ttl, seed: 0, name })
+  }
+
   /** An empty reply to `to`: same id, opcode, RD, CD and question; QR set (what CoreDNS's SetReply does). */
   static reply(to: Message, rcode = 0): Message {
     const flags = FLAG.QR | (to.flags & (0x7800 | FLAG.RD | FLAG.CD)) | (rcode & 0xf)
@@ -95,6 +111,17 @@ export class Message {
   /** A query with RD set and a question of class IN unless told otherwise. */
   static query(name: Name, type: number, change: Change = {}, cls = 1): Message {
     return new Message(0, FLAG.RD, undefined, 0, 0, { name, type, class: cls, end: 0 }, EMPTY).with(change)
+  }
+
+  /** The octets of this message as it is sent, or undefined if it was made of records. Counts from `offset`. Not to be changed. */
+  get bytes(): Buffer | undefined {
+    if (this.#patch !== undefined) this.#materialise()
+    return this.#bytes
+  }
+  /** Where the message begins in `bytes`. */
+  get offset(): number {
+    if (this.#patch !== undefined) this.#materialise()
+    return this.#offset
   }
 
   get opcode(): number {
@@ -129,7 +156,7 @@ export class Message {
 
   /** Count field 0…3 (QD, AN, NS, AR) as it stands in the header; for messages made of records, what it will be. */
   count(section: 0 | 1 | 2 | 3): number {
-    if (this.bytes !== undefined) return this.bytes.readUInt16BE(this.offset + 4 + 2 * section)
+    if (this.#bytes !== undefined) return this.#bytes.readUInt16BE(this.#offset + 4 + 2 * section)
     if (section === 0) return this.#question ? 1 : 0
     const sections = this.#decoded()
     if (section === 1) return sections.answers.length
@@ -188,10 +215,49 @@ export class Message {
     return copy
   }
 
+  /**
+   * The same message as the answer to `to`, which asks the same question, with these flags (whole second header word). Octets are shared, and
+   * nothing is decoded. With itself for `to`: a copy with other flags.
+   */
+  as(to: Message, flags: number): Message {
+    const own = to === this
+    const sections = own || this.#bytes === undefined ? this.#sections : undefined
+    const copy = new Message(to.id, flags, this.#bytes, this.#offset, this.length, own ? this.#question : to.question, sections)
+    if (this.#bytes !== undefined) {
+      const patch = this.#patch ?? AS_IT_STANDS
+      copy.#patch = own ? patch : { ...patch, name: to.question?.name.wire }
+    }
+    copy.by = this.by
+    copy.live = this.live
+    return copy
+  }
+
+  /**
+   * The answer's addresses in an order that `seed` (any 32 bits but 0) decides, without decoding. Itself if nothing in the message could change
+   * places; undefined if that takes more than swapping addresses, or the message was made of records.
+   */
+  shuffled(seed: number): Message | undefined {
+    if (this.#bytes === undefined) return undefined
+    const known = this.#patch?.layout
+    const layout = known === undefined || known === NO_LAYOUT ? this.#scanned() : known
+    if (layout.mixed) return undefined
+    if (layout.addresses.length < 2) return this
+    const copy = new Message(this.id, this.flags, this.#bytes, this.#offset, this.length, this.#question, undefined)
+    copy.#patch = { layout, ttl: this.#patch?.ttl ?? -1, seed, name: this.#patch?.name }
+    copy.by = this.by
+    copy.live = this.live
+    return copy
+  }
+
   /** Writes the message at `at` of `into`, at most `limit` octets (else cut record-wise, TC set). Returns its length. Throws WireError if not even the question fits. */
   encode(into: Buffer, at: number, limit: number): number {
-    if (this.bytes !== undefined && this.length <= limit) {
-      this.bytes.copy(into, at, this.offset, this.offset + this.length)
+    if (this.#bytes !== undefined && this.length <= limit) {
+      this.#bytes.copy(into, at, this.#offset, this.#offset + this.length)
+      if (this.#patch !== undefined) {
+        into.writeUInt16BE(this.id, at)
+        into.writeUInt16BE(this.flags, at + 2)
+        applyPatch(this.#patch, into, at)
+      }
       return this.length
     }
     const sections = this.#decoded()
@@ -200,19 +266,32 @@ export class Message {
 
   /** The message as a buffer of its own. */
   toBuffer(limit = 65_535): Buffer {
-    if (this.bytes !== undefined && this.length <= limit) return Buffer.from(this.bytes.subarray(this.offset, this.offset + this.length))
-    const out = Buffer.allocUnsafe(limit)
+    const out = Buffer.allocUnsafe(this.#bytes === undefined ? limit : Math.min(this.length, limit))
     return Buffer.from(out.subarray(0, this.encode(out, 0, limit)))
   }
 
   #readQuestion(): Question | undefined {
-    if (this.bytes === undefined || this.count(0) === 0) return undefined
-    return readQuestion(this.bytes, this.offset, this.length)
+    if (this.#bytes === undefined || this.count(0) === 0) return undefined
+    return readQuestion(this.#bytes, this.#offset, this.length)
   }
 
   #decoded(): Sections {
-    this.#sections ??= decodeSections(this.bytes!, this.offset, this.length)
+    this.#sections ??= decodeSections(this.bytes!, this.#offset, this.length)
     return this.#sections
+  }
+
+  /** Makes the patch part of the octets, for whoever reads these. */
+  #materialise(): void {
+    const own = Buffer.allocUnsafe(this.length)
+    this.encode(own, 0, this.length)
+    this.#bytes = own
+    this.#offset = 0
+    this.#patch = undefined
+  }
+
+  #scanned(): Layout {
+    const bytes = this.#bytes!
+    return layoutOf(scanMessage(bytes, this.#offset, this.length), bytes, this.#offset, this.length)
   }
 }
 

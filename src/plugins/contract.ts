@@ -272,10 +272,13 @@ export interface TlsConfig {
 /** A plugin's failure with the rcode that the client gets; any other thrown error means SERVFAIL. `errors` logs it either way. */
 export class ServeError extends Error {
   readonly rcode: number
-  constructor(message: string, rcode = 2, options?: ErrorOptions) {
+  /** Those who could know were asked and none answered (RFC 9520 §3.2): `cache` keeps such a failure as it keeps a SERVFAIL. */
+  readonly unresolved: boolean
+  constructor(message: string, rcode = 2, options?: ErrorOptions & { readonly unresolved?: boolean }) {
     super(message, options)
     this.name = 'ServeError'
     this.rcode = rcode
+    this.unresolved = options?.unresolved ?? false
   }
 }
 

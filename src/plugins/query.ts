@@ -90,6 +90,16 @@ export class Query {
     return query
   }
 
+  /** The same query, asked by the same client and as internal as this one, with other flags or EDNS in its message. */
+  carrying(message: Message): Query {
+    const query = new Query(message, this.arrival, this.internal, this.depth)
+    query.zone = this.zone
+    query.view = this.view
+    query.metadata = this.metadata
+    query.note = this.note
+    return query
+  }
+
   /** A reply to this query made by plugin `by`. AA is set unless `aa` is false. */
   reply(
     by: string,
