@@ -139,6 +139,8 @@ export interface SetupContext extends CommonContext {
   onServerReply(fn: (reply: ServerReply) => void): void
   /** Receives what the control part's source of the same key emits. One replica per key: a second call with a key already served is ignored. */
   replica<D>(key: string, replica: Replica<D>): void
+  /** Logs `[FATAL] plugin/NAME: text` and ends the process with exit code 1, as a fatal error while serving does. */
+  fatal(text: string): void
   /** Index and number of serving threads. */
   readonly thread: { readonly index: number; readonly count: number }
 }

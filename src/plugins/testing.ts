@@ -112,7 +112,7 @@ export class FakeLog implements Logger {
   error(text: string): void {
     this.lines.push(`[ERROR] ${this.#prefix}${text}`)
   }
-  plain(level: 'DEBUG' | 'INFO' | 'WARNING' | 'ERROR', text: string): void {
+  plain(level: 'DEBUG' | 'INFO' | 'WARNING' | 'ERROR' | 'FATAL', text: string): void {
     this.lines.push(`[${level}] ${text}`)
   }
 }
@@ -192,6 +192,7 @@ export function fakeContext(plugin: string, over: Partial<FakeContext> & { sibli
     },
     finish: () => undefined,
     onServerReply: () => undefined,
+    fatal: (text) => context.log.plain('FATAL', `plugin/${plugin}: ${text}`),
     replica: (key, replica) => void context.replicas.set(key, replica as Replica<unknown>),
     http: (address, path, handler) => void context.endpoints.set(`${address}${path}`, handler),
     source: (source) => void context.sources.push(source as Source<unknown>),
