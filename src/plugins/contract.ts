@@ -151,6 +151,8 @@ export interface ControlContext extends CommonContext {
   /** Kept running over reloads as long as some generation names its key; started once. */
   source<D>(source: Source<D>): void
   readonly process: ControlProcess
+  /** True for the first block of the Corefile that uses this directive: what is there once per process is done by it. */
+  readonly first: boolean
 }
 
 /** What the control thread knows of the whole process. */
@@ -218,6 +220,8 @@ export interface MetricsScope {
 export interface MetricFamily<T> {
   /** The child with these label values, made on first use. One map look-up. */
   with(...values: readonly string[]): T
+  /** Takes the child out of the text until `with` names it again. */
+  remove(...values: readonly string[]): void
 }
 export interface Counter {
   inc(by?: number): void
@@ -268,6 +272,8 @@ export interface TlsConfig {
   readonly cert: string | undefined
   readonly key: string | undefined
   readonly ca: string | undefined
+  /** File that session keys are appended to, in NSS key log format; for debugging. */
+  readonly keylog?: string | undefined
   readonly clientAuth: 'nocert' | 'request' | 'require' | 'verify_if_given' | 'require_and_verify'
 }
 

@@ -47,6 +47,8 @@ export class Query {
    * reply fits in them. Set it on the query that came in, before `next`; derived queries share it.
    */
   lowered: number | undefined = undefined
+  /** Monotonic milliseconds after which nobody wants the answer any more; `cancel` brings it forward. */
+  deadline: number
   /** Only while explaining: takes remarks of plugins. */
   note: ((text: string) => void) | undefined = undefined
 
@@ -58,6 +60,7 @@ export class Query {
     this.type = question.type
     this.class = question.class
     this.arrival = arrival
+    this.deadline = arrival.deadline
     const edns = message.edns
     this.dnssecOk = edns?.dnssecOk ?? false
     this.size = arrival.proto === 'udp' ? Math.max(512, edns?.size ?? 512) : 65_535
@@ -74,10 +77,6 @@ export class Query {
   get server(): string {
     return this.arrival.server
   }
-  get deadline(): number {
-    return this.arrival.deadline
-  }
-
   /** The same client with another question (or another message); internal. Zone, view and metadata carry over. */
   derive(name: Name, type: number = this.type, message: Message = this.message): Query {
     const question = { name, type, class: this.class, end: 0 }
@@ -86,6 +85,7 @@ export class Query {
     query.view = this.view
     query.metadata = this.metadata
     query.lowered = this.lowered
+    query.deadline = this.deadline
     query.note = this.note
     return query
   }

@@ -1,4 +1,5 @@
 /** Test helpers for plugins, without a server: a set-up context, queries, a fake clock. Part of the public "cairndns/testing". */
+import { parseCorefile } from '../corefile/index.js'
 import type { Directive, Position, ZoneKey } from '../corefile/tree.js'
 import { CLASS, type Edns, Message, Name, typeNumber } from '../dns/index.js'
 import {
@@ -89,7 +90,8 @@ export class FakeMetrics implements MetricsScope {
     this.values.set(key, (this.values.get(key) ?? 0) + by)
   }
   #family<T>(name: string, labels: readonly string[], make: (key: string) => T): MetricFamily<T> {
-    return { with: (...values) => make(`${name}{${labels.map((label, i) => `${label}="${values[i] ?? ''}"`).join(',')}}`) }
+    const key = (values: readonly string[]): string => `${name}{${labels.map((label, i) => `${label}="${values[i] ?? ''}"`).join(',')}}`
+    return { with: (...values) => make(key(values)), remove: (...values) => void this.values.delete(key(values)) }
   }
 }
 
@@ -190,6 +192,7 @@ export function fakeContext(plugin: string, over: Partial<FakeContext> & { sibli
       if (!kept.has(key)) kept.set(key, create())
       return kept.get(key) as T
     },
+    first: true,
     finish: () => undefined,
     onServerReply: () => undefined,
     fatal: (text) => context.log.plain('FATAL', `plugin/${plugin}: ${text}`),
@@ -209,8 +212,10 @@ export function fakeContext(plugin: string, over: Partial<FakeContext> & { sibli
   return Object.assign(context, rest)
 }
 
-/** Directives from Corefile text, one or several lines: `directives('cache 30 {\n success 10\n}')`. The parser of src/corefile is passed in where tests want it. */
-export type ParseDirectives = (text: string) => readonly Directive[]
+/** Directives from Corefile text, one or several lines: `directives('cache 30 {\n success 10\n}')`; the first stands on line 2. */
+export function directives(text: string): readonly Directive[] {
+  return parseCorefile(`. {\n${text}\n}\n`, 'Corefile').blocks[0]?.directives ?? []
+}
 
 export interface QueryOptions {
   readonly id?: number
