@@ -41,12 +41,18 @@ export function parseDuration(text: string): number {
     const scale = Object.hasOwn(nanoseconds, unit) ? nanoseconds[unit] : undefined
     if (scale === undefined) throw new Error(`time: unknown unit ${durationQuote(unit)} in duration ${durationQuote(text)}`)
     rest = rest.slice(unit.length)
-    total += BigInt(whole === '' ? 0 : whole) * BigInt(scale) + BigInt(Math.trunc(Number(`0.${fraction === '' ? 0 : fraction}`) * scale))
+    total += BigInt(whole === '' ? 0 : whole) * BigInt(scale) + BigInt(fractionOf(fraction, scale))
     if (total > LONGEST) throw invalid()
   }
   if (!negative && total === LONGEST) throw invalid()
   const value = Number(total) / 1e6
   return negative && value !== 0 ? -value : value
+}
+
+/** Rounded down as Go does it: digits beyond what 64 bits hold are dropped. */
+function fractionOf(digits: string, scale: number): number {
+  const kept = digits.slice(0, 18)
+  return kept === '' ? 0 : Math.trunc(Number(kept) * (scale / 10 ** kept.length))
 }
 
 /** The time package quotes by itself: every octet outside printable ASCII as \xHH. */
@@ -59,11 +65,11 @@ function durationQuote(text: string): string {
   return `"${out}"`
 }
 
-/** An integer as strconv.Atoi reads it, and then within `min` and `max`, both included (by default what a number holds exactly). */
-export function parseInteger(text: string, min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER): number {
+/** An integer as strconv.Atoi reads it (64 bits; rounded beyond 2^53), and then within `min` and `max`, both included. */
+export function parseInteger(text: string, min = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY): number {
   if (!/^[+-]?[0-9]+$/.test(text)) throw new Error(`strconv.Atoi: parsing ${quote(text)}: invalid syntax`)
   const value = Number(text)
-  if (!Number.isSafeInteger(value)) throw new Error(`strconv.Atoi: parsing ${quote(text)}: value out of range`)
+  if (Math.abs(value) >= 2 ** 63) throw new Error(`strconv.Atoi: parsing ${quote(text)}: value out of range`)
   if (value < min || value > max) throw new Error(`${value} is out of range: ${min} to ${max}`)
   return value === 0 ? 0 : value
 }

@@ -9,6 +9,8 @@ export interface Token {
   readonly text: string
   readonly pos: Position
   readonly endLine: number
+  /** A quoted text that the end of the file cut off: an error once it is read, so that errors come in the order of the file. */
+  readonly unclosed?: true
 }
 
 export type Warn = (message: string, pos: Position) => void
@@ -28,7 +30,7 @@ export const limits = {
   fileExpansions: 100_000,
 } as const
 
-/** Splits `text` into tokens. Throws CorefileError for a quote that is never closed and for input over a limit. */
+/** Splits `text` into tokens. Throws CorefileError for input over a limit. */
 export function lex(text: string, file: string, warn: Warn): Token[] {
   if (text.length > limits.fileLength) {
     throw new CorefileError(`file is too long: ${text.length} > ${limits.fileLength} characters`, { file, line: 1, column: 1 })
@@ -119,8 +121,7 @@ class Lexer {
       }
       if (this.at - from > limits.tokenLength) break
     }
-    if (this.at < this.text.length) this.push(out + this.text.slice(from, this.at), pos)
-    throw new CorefileError('Unexpected EOF, quoted string is not closed', pos, '"')
+    this.push(out + this.text.slice(from, this.at), pos, true)
   }
 
   private word(): void {
@@ -146,11 +147,11 @@ class Lexer {
     }
   }
 
-  private push(text: string, pos: Position): void {
+  private push(text: string, pos: Position, unclosed = false): void {
     if (text.length > limits.tokenLength) {
       throw new CorefileError(`token is too long: ${text.length} > ${limits.tokenLength} characters`, pos)
     }
     if (this.tokens.length >= limits.tokens) throw new CorefileError(`more than ${limits.tokens} tokens`, pos)
-    this.tokens.push({ text, pos, endLine: this.line })
+    this.tokens.push(unclosed ? { text, pos, endLine: this.line, unclosed } : { text, pos, endLine: this.line })
   }
 }

@@ -124,7 +124,11 @@ class Parser {
       if (token.text === 'import') this.import()
       else directives.push(this.directive(token))
     }
-    if (braces) throw this.syntaxError('}')
+    if (!braces) return directives
+    const last = this.stream.current
+    if (last?.text !== '}') throw this.syntaxError('}')
+    // CoreDNS, too, takes the brace that ended the last directive's own block for the missing one.
+    this.warn("the last server block lacks its closing '}'", last.pos)
     return directives
   }
 
@@ -147,7 +151,9 @@ class Parser {
         continue
       }
       this.advance()
-      tokens.push({ text: expandEnv(token, this.env), pos: token.pos, startsLine })
+      const text = expandEnv(token, this.env)
+      if (text !== token.text) this.stream.current = { ...token, text } // errors name the word as it was understood
+      tokens.push({ text, pos: token.pos, startsLine })
     }
     if (nesting > 0) throw this.error('Unexpected EOF')
     return shape(tokens, this.warn)
@@ -216,6 +222,7 @@ class Parser {
 
   private advance(): Token | undefined {
     const token = this.stream.next()
+    if (token?.unclosed) throw new CorefileError('Unexpected EOF, quoted string is not closed', token.pos, token.text)
     if (++this.consumed > limits.tokens) throw this.error(`more than ${limits.tokens} tokens after all imports`)
     return token
   }

@@ -20,10 +20,10 @@ function printBlock(block: ServerBlock): string {
   for (const key of block.keys) {
     // The reverse zones of one prefix come from one word.
     const id = `${key.pos.file}:${key.pos.line}:${key.pos.column}:${key.text}`
-    if (id !== last) words.push(word(key.text))
+    if (id !== last) words.push(key.text)
     last = id
   }
-  const keys = words.join(', ')
+  const keys = words.map((text, at) => word(at < words.length - 1 ? `${text},` : text)).join(' ')
   // A lone "(name)" is a key only where no brace follows.
   if (block.directives.length === 0 && /^\(.*\)$/s.test(keys)) return `${keys}\n`
   const printer = new Printer()
