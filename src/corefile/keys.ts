@@ -34,21 +34,23 @@ export function splitZonePort(text: string): { zones: string[]; port: string } {
 /** Lower case and with a final dot. */
 export function normalizeZone(zone: string): string {
   const full = isFullyQualified(zone) ? zone : `${zone}.`
+  if (/^[\0-\x7f]*$/.test(full)) return full.toLowerCase()
   return Array.from(full, (character) => [...character.toLowerCase()][0] ?? character).join('')
 }
 
 /** The zones that one key stands for. Throws CorefileError. */
 export function zoneKeys(key: Argument, warn: (message: string, pos: Position) => void): ZoneKey[] {
   const { transport, address } = splitTransport(key.text)
+  const fail = (message: string): CorefileError => new CorefileError(message, key.pos, key.text)
+  if (transport === 'unix') throw fail(`unix:// is no transport to serve: ${quote(key.text)}`)
   let split: { zones: string[]; port: string }
   try {
     split = splitZonePort(address)
-    if (transport === 'unix') throw new Error(`unix:// is no transport to serve: ${quote(key.text)}`)
-    // CoreDNS fails on such a port once it listens.
-    if (Number(split.port) < 0 || Number(split.port) > 65535) throw new Error(`address ${split.port}: invalid port`)
   } catch (error) {
-    throw new CorefileError(`error inspecting server blocks: ${(error as Error).message}`, key.pos, key.text)
+    throw fail(`error inspecting server blocks: ${(error as Error).message}`)
   }
+  // CoreDNS fails on such a port once it listens.
+  if (Number(split.port) < 0 || Number(split.port) > 65535) throw fail(`address ${split.port}: invalid port`)
   return split.zones.map((zone) => {
     checkZone(zone, key, warn)
     return { zone: normalizeZone(zone), transport: transport as Transport, port: split.port, text: key.text, pos: key.pos }

@@ -23,6 +23,8 @@ export const limits = {
   tokenLength: 64 * 1024,
   /** Tokens of the whole configuration once every import has been carried out. */
   tokens: 2_000_000,
+  /** Zones of all server blocks, those that CIDR keys stand for counted one by one. */
+  zones: 100_000,
   /** Blocks inside blocks. */
   depth: 64,
   /** Snippets and files imported during one parse: CoreDNS's own numbers. */
@@ -39,7 +41,7 @@ export function lex(text: string, file: string, warn: Warn): Token[] {
 }
 
 /** Go's unicode.IsSpace: it lacks U+FEFF, which JavaScript's `\s` has, and has U+0085, which `\s` lacks. */
-const SPACE = /[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/
+export const SPACE = /[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/
 
 const NEWLINE = 10
 const CARRIAGE_RETURN = 13
@@ -141,8 +143,10 @@ class Lexer {
 
   /** A `#` inside a word hides the rest of that word only; CoreDNS reads on after the next blank. */
   private checkComment(pos: Position): void {
-    const rest = /^[^\n]*/.exec(this.text.slice(this.at, this.at + 256))?.[0].trim() ?? ''
-    if (rest !== '' && !rest.startsWith('#')) {
+    let at = this.at
+    while (at < this.text.length && this.text.charCodeAt(at) !== NEWLINE && isSpace(this.text.charCodeAt(at))) at++
+    const next = this.text[at]
+    if (next !== undefined && next !== '\n' && next !== '#') {
       this.warn("'#' inside a word hides only the rest of that word, what follows on the line is read: put a blank before the '#'", pos)
     }
   }

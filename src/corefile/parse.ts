@@ -5,7 +5,16 @@ import { Importer } from './imports.js'
 import { zoneKeys } from './keys.js'
 import { limits, type Token } from './lexer.js'
 import { TokenStream } from './stream.js'
-import { type Argument, type Corefile, CorefileError, type Directive, nearest, type Position, type ServerBlock } from './tree.js'
+import {
+  type Argument,
+  type Corefile,
+  CorefileError,
+  type Directive,
+  nearest,
+  type Position,
+  type ServerBlock,
+  type ZoneKey,
+} from './tree.js'
 
 export interface ParseOptions {
   /** Values for `{$NAME}` and `{%NAME%}`; the process's environment if not given. */
@@ -41,6 +50,7 @@ class Parser {
   private snippetExpansions = 0
   private fileExpansions = 0
   private consumed = 0
+  private zoneCount = 0
 
   constructor(text: string, file: string, options: ParseOptions) {
     this.file = file
@@ -56,10 +66,19 @@ class Parser {
       const block = this.block()
       if (block !== undefined) raw.push(block)
     }
-    const blocks = raw.map(({ keys, directives }): ServerBlock => {
-      return { keys: keys.flatMap((key) => zoneKeys(key, this.warn)), directives, pos: keys[0]!.pos }
-    })
+    const blocks = raw.map(({ keys, directives }): ServerBlock => ({ keys: this.zones(keys), directives, pos: keys[0]!.pos }))
     return { file: this.file, blocks, sources: this.importer.sources, warnings: this.warnings }
+  }
+
+  private zones(keys: readonly Argument[]): ZoneKey[] {
+    const all: ZoneKey[] = []
+    for (const key of keys) {
+      const zones = zoneKeys(key, this.warn)
+      this.zoneCount += zones.length
+      if (this.zoneCount > limits.zones) throw new CorefileError(`more than ${limits.zones} zones`, key.pos, key.text)
+      all.push(...zones)
+    }
+    return all
   }
 
   private readonly warn = (message: string, pos: Position): void => {

@@ -1,4 +1,5 @@
 /** A tree back to text: one option a line, two blanks a level, quotes only where they are needed. */
+import { SPACE } from './lexer.js'
 import type { Corefile, Directive, ServerBlock } from './tree.js'
 
 /**
@@ -6,8 +7,11 @@ import type { Corefile, Directive, ServerBlock } from './tree.js'
  * variable and that no quoting can carry (a brace alone, `import` at a line's start, a backslash before a quote) is printed as it is.
  */
 export function printCorefile(corefile: Pick<Corefile, 'blocks'>): string {
-  return corefile.blocks.map(printBlock).join('\n')
+  const text = corefile.blocks.map(printBlock).join('\n')
+  return text.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK + text : text // the first one is not read as text
 }
+
+const BYTE_ORDER_MARK = '\ufeff'
 
 /** One directive, indented by `depth` levels, with a final line break. */
 export function printDirective(directive: Directive, depth = 0): string {
@@ -23,7 +27,9 @@ function printBlock(block: ServerBlock): string {
     if (id !== last) words.push(key.text)
     last = id
   }
-  const keys = words.map((text, at) => word(at < words.length - 1 ? `${text},` : text)).join(' ')
+  const spelled = words.map((text, at) => word(at < words.length - 1 ? `${text},` : text)).join(' ')
+  // An empty word counts for nothing, but behind it "import" is a key and no statement.
+  const keys = /^import( |$)/.test(spelled) ? `"" ${spelled}` : spelled
   // A lone "(name)" is a key only where no brace follows.
   if (block.directives.length === 0 && /^\(.*\)$/s.test(keys)) return `${keys}\n`
   const printer = new Printer()
@@ -60,6 +66,6 @@ class Printer {
 }
 
 function word(text: string): string {
-  const plain = text !== '' && !/[\s\u0085#]/.test(text) && !text.startsWith('"') && !text.startsWith('\ufeff')
+  const plain = text !== '' && !SPACE.test(text) && !text.includes('#') && !text.startsWith('"')
   return plain ? text : `"${text.replaceAll('"', '\\"')}"`
 }

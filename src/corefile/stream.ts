@@ -35,7 +35,9 @@ export class TokenStream {
     const frame = this.top()
     const token = frame?.tokens[frame.next]
     if (token === undefined || this.current === undefined) return true
-    return frame !== this.currentFrame || token.pos.line > this.current.endLine
+    const { pos, endLine } = this.current
+    // One frame holds several files where a pattern matched several.
+    return frame !== this.currentFrame || token.pos.file !== pos.file || token.pos.line > endLine
   }
 
   /** Reads `tokens` before anything else. */
