@@ -21,6 +21,7 @@ export {
 } from '../corefile/args.js'
 export { type AddressTransport, normalizeZone, splitTransport } from '../corefile/keys.js'
 export { quote } from '../corefile/quote.js'
+export { endpointAddress } from './endpoint.js'
 export { compilePattern, MAX_PATTERN, type Pattern } from './pattern.js'
 export * from './query.js'
 export { rcodeOf, type Watcher, watch } from './watch.js'
@@ -157,8 +158,8 @@ export interface ControlContext extends CommonContext {
 
 /** What the control thread knows of the whole process. */
 export interface ControlProcess {
-  /** Names of the plugins of block-wide use that are not ready yet, over all threads and blocks; empty: ready. */
-  notReady(): readonly string[]
+  /** Names of the plugins that are not ready at this moment, over all threads and the blocks that use `ready`; empty: ready. */
+  notReady(): readonly string[] | Promise<readonly string[]>
   /** False while a serving thread has given no sign of life for 2 s. */
   healthy(): boolean
   /** Prometheus text of all metrics. */
