@@ -1,0 +1,76 @@
+/** The live source: one reflector per resource, one store. */
+import type { Clock, Logger, MetricsScope, Source } from '../../../src/plugins/contract.js'
+import type { ClusterRecord } from '../objects.js'
+import type { SourceOptions } from '../options.js'
+import type { ApiAccess } from './access.js'
+import { ApiClient, type ClientLimits, clientMetrics } from './client.js'
+import { REFLECTOR_TIMES, Reflector, type ReflectorTimes } from './reflector.js'
+import { resourcesFor } from './resources.js'
+import { ProgrammingLatency, ResourceSink } from './sink.js'
+import { ClusterStore } from './store.js'
+
+export interface ApiSourceOptions {
+  readonly key: string
+  readonly options: SourceOptions
+  readonly access: ApiAccess
+  readonly podLabels: boolean
+  readonly log: Logger
+  readonly clock: Clock
+  readonly metrics: MetricsScope
+  /** For tests. */
+  readonly times?: ReflectorTimes
+  readonly limits?: ClientLimits
+}
+
+const LIMITS: ClientLimits = { head: 30_000, idle: 40_000 }
+
+export function apiSource(o: ApiSourceOptions): Source<ClusterRecord> {
+  let store: ClusterStore | undefined
+  let client: ApiClient | undefined
+  let reflectors: Reflector[] = []
+  const reopened = o.metrics.counter(
+    'coredns_kubernetes_watch_reopened_total',
+    'Watches opened in place of another, by resource and why: closed by the server, failed, silent, or stalled (another one brought news).',
+    ['resource', 'reason'],
+  )
+  const latency = new ProgrammingLatency(o.metrics, o.clock, o.log)
+
+  const start = (emit: (part: readonly ClusterRecord[]) => void) => {
+    const target = new ClusterStore(emit, o.clock)
+    const api = new ApiClient(o.access, o.limits ?? LIMITS, clientMetrics(o.metrics), o.clock)
+    store = target
+    client = api
+    const resources = resourcesFor(o.options)
+    const missing = new Set(resources)
+    const reflector = (resource: (typeof resources)[number]) => {
+      const sink = new ResourceSink({ resource, store: target, needs: o.options.needs, podLabels: o.podLabels, log: o.log, latency })
+      const onListed = () => {
+        missing.delete(resource)
+        if (missing.size > 0) return
+        target.setSynced()
+        target.flush()
+      }
+      return new Reflector({
+        resource,
+        client: api,
+        sink,
+        log: o.log,
+        times: o.times ?? REFLECTOR_TIMES,
+        reopened: (reason) => reopened.with(resource.name, reason),
+        onListed,
+      })
+    }
+    reflectors = resources.map(reflector)
+    for (const r of reflectors) r.start()
+  }
+
+  return {
+    key: o.key,
+    start,
+    snapshot: () => store?.snapshot() ?? [],
+    async stop() {
+      await Promise.all(reflectors.map((r) => r.stop()))
+      client?.close()
+    },
+  }
+}
