@@ -97,6 +97,7 @@ export class Query {
     query.view = this.view
     query.metadata = this.metadata
     query.note = this.note
+    query.lowered = this.lowered
     return query
   }
 
