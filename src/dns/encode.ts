@@ -113,7 +113,8 @@ export interface Outgoing {
 
 /**
  * Writes a message of at most `limit` octets at `start` and returns its length. What does not fit is left off record by record, from the
- * end; TC is set unless only additional records are missing (RFC 2181 §9). The OPT record always goes along.
+ * end, and TC is set, also where only additional records are missing: RFC 2181 §9 would not ask for it, but CoreDNS does so. The OPT record
+ * always goes along.
  */
 export function encodeMessage(message: Outgoing, buffer: Buffer, start: number, limit: number): number {
   const reserve = message.edns === undefined ? 0 : optLength(message.edns)
@@ -129,8 +130,8 @@ export function encodeMessage(message: Outgoing, buffer: Buffer, start: number, 
   }
   let cut = writeSection(message.answers, out, 6)
   if (!cut) cut = writeSection(message.authorities, out, 8)
+  if (!cut) cut = writeSection(message.additionals, out, 10)
   if (cut) buffer.writeUInt16BE(message.flags | 0x0200, start + 2)
-  else writeSection(message.additionals, out, 10)
   if (message.edns === undefined) return out.at - start
   const tail = new Writer(buffer, out.at, limit - (out.at - start))
   tail.opt(message.edns)

@@ -102,9 +102,10 @@ export class Message {
     return new Message(to.id, flags, wire, 0, wire.length, to.question, undefined, { layout, ttl, seed: 0, name })
   }
 
-  /** An empty reply to `to`: same id, opcode, RD, CD and question; QR set (what CoreDNS's SetReply does). */
+  /** An empty reply to `to`: same id, opcode and question, for queries also RD and CD; QR set (what CoreDNS's SetReply does). */
   static reply(to: Message, rcode = 0): Message {
-    const flags = FLAG.QR | (to.flags & (0x7800 | FLAG.RD | FLAG.CD)) | (rcode & 0xf)
+    const kept = to.opcode === 0 ? FLAG.RD | FLAG.CD : 0x7800
+    const flags = FLAG.QR | (to.flags & kept) | (rcode & 0xf)
     return new Message(to.id, flags, undefined, 0, 0, to.question, EMPTY)
   }
 
@@ -113,6 +114,10 @@ export class Message {
     return new Message(0, FLAG.RD, undefined, 0, 0, { name, type, class: cls, end: 0 }, EMPTY).with(change)
   }
 
+  /** Whether there are octets: `encode` then copies. */
+  get fromOctets(): boolean {
+    return this.#bytes !== undefined
+  }
   /** The octets of this message as it is sent, or undefined if it was made of records. Counts from `offset`. Not to be changed. */
   get bytes(): Buffer | undefined {
     if (this.#patch !== undefined) this.#materialise()

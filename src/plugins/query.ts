@@ -96,6 +96,7 @@ export class Query {
     query.zone = this.zone
     query.view = this.view
     query.metadata = this.metadata
+    query.lowered = this.lowered
     query.note = this.note
     query.lowered = this.lowered
     return query

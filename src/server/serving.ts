@@ -1,6 +1,14 @@
 /** The serving half: sockets, chains, replicas. Runs in a thread of its own, or beside control over a direct channel in tests. */
-import type { Clock, Logger, MetricsScope, PluginModule } from '../plugins/contract.js'
+import type { Clock, Logger, MetricsScope, PluginModule, Timer } from '../plugins/contract.js'
+import { bannerLines } from './block.js'
+import { Dispatcher } from './dispatch.js'
+import { Generation, type Place } from './generation.js'
+import { openDgramPort } from './listeners/dgram.js'
+import { Listener, type ListenerDeps } from './listeners/listener.js'
+import type { Binding } from './listeners/ports.js'
+import { Sockets } from './listeners/sockets.js'
 import type { Channel, FromServing, PluginEntry, ServingOptions, ToServing } from './protocol.js'
+import { Replicas, SharedValues } from './shared.js'
 
 /** What the serving half gets from its surroundings. */
 export interface ServingDeps {
@@ -12,9 +20,221 @@ export interface ServingDeps {
   readonly clock: Clock
   /** Some block of the generation that was just committed has `debug` (or none has). */
   readonly setDebug: (on: boolean) => void
+  /** True in `cairndns check`. */
+  readonly checking?: boolean
 }
 
+const HEARTBEAT_MS = 400
+/** Milliseconds that queries of a replaced generation may still take. */
+const DRAIN_MS = 5000
+/** Ports that the system picks may be taken for UDP: then another is tried. */
+const PORT_TRIES = 10
+
 /** Takes messages from `channel` until `stop`; says `online` first. */
-export function startServing(channel: Channel<FromServing, ToServing>, _options: ServingOptions, _deps: ServingDeps): void {
-  channel.post({ kind: 'online' })
+export function startServing(channel: Channel<FromServing, ToServing>, options: ServingOptions, deps: ServingDeps): void {
+  new ServingThread(channel, options, deps).begin()
+}
+
+interface Prepared {
+  readonly generation: Generation
+  readonly listeners: Map<string, Listener>
+  readonly bindings: readonly Binding[]
+  readonly rollback: () => void
+}
+
+class ServingThread {
+  readonly #channel: Channel<FromServing, ToServing>
+  readonly #options: ServingOptions
+  readonly #deps: ServingDeps
+  readonly #log: Logger
+  readonly #sockets: Sockets
+  readonly #dispatcher: Dispatcher
+  readonly #shared: SharedValues
+  readonly #replicas: Replicas
+  readonly #listenerDeps: ListenerDeps
+  /** By number: the one that serves, those that drain, the one in preparation. */
+  readonly #generations = new Map<number, Generation>()
+  #listeners = new Map<string, Listener>()
+  #current: Generation | undefined
+  #prepared: Prepared | undefined
+  /** Generations that were called off before they were ready. */
+  readonly #aborted = new Set<number>()
+  #heart: Timer | undefined
+  /** Changes of configuration, one after the other. */
+  #queue: Promise<void> = Promise.resolve()
+
+  constructor(channel: Channel<FromServing, ToServing>, options: ServingOptions, deps: ServingDeps) {
+    this.#channel = channel
+    this.#options = options
+    this.#deps = deps
+    this.#log = deps.logger('')
+    this.#sockets = new Sockets(this.#log, deps.clock, openDgramPort)
+    this.#dispatcher = new Dispatcher(deps.clock, this.#log, deps.metrics, (id) => this.#generations.get(id)!)
+    this.#shared = new SharedValues(this.#log)
+    this.#replicas = new Replicas(channel, this.#log)
+    this.#listenerDeps = { clock: deps.clock, log: this.#log, metrics: deps.metrics, receive: this.#dispatcher.receive }
+  }
+
+  begin(): void {
+    this.#channel.onMessage((message) => this.#take(message))
+    this.#channel.post({ kind: 'online' })
+    this.#beat()
+  }
+
+  #take(message: ToServing): void {
+    switch (message.kind) {
+      case 'prepare':
+        this.#inTurn(() => this.#prepare(message))
+        break
+      case 'commit':
+        this.#inTurn(() => this.#commit(message.generation))
+        break
+      case 'abort':
+        this.#aborted.add(message.generation)
+        this.#inTurn(() => this.#abort(message.generation))
+        break
+      case 'stop':
+        this.#inTurn(() => this.#stop(message.graceMs))
+        break
+      case 'source':
+        this.#replicas.take(message)
+        break
+      case 'log-level':
+        this.#deps.setDebug(message.debug)
+        break
+    }
+  }
+
+  #inTurn(step: () => void | Promise<void>): void {
+    this.#queue = this.#queue.then(step).catch((error: unknown) => {
+      this.#log.error(`changing the configuration: ${error instanceof Error ? error.stack : error}`)
+    })
+  }
+
+  async #prepare({ generation: id, corefile }: Extract<ToServing, { kind: 'prepare' }>): Promise<void> {
+    const outliving = { shared: this.#shared, replicas: this.#replicas, fatal: (line: string) => this.#fatal(line) }
+    let generation: Generation | undefined
+    try {
+      generation = new Generation(id, corefile, this.#options, this.#deps, outliving)
+      this.#generations.set(id, generation)
+      await generation.setUp()
+      await generation.start()
+      this.#prepared = await this.#open(generation)
+      const listening = generation.places.flatMap((place) => banner(place, this.#prepared!.listeners.get(place.server)!))
+      this.#channel.post({ kind: 'prepared', generation: id, listening, warnings: generation.warnings })
+    } catch (error) {
+      await generation?.shutDown('reload')
+      this.#generations.delete(id)
+      const { message, stack } = error instanceof Error ? error : new Error(String(error))
+      this.#channel.post({ kind: 'failed', generation: id, error: { message, stack } })
+    }
+  }
+
+  /** Binds what is missing. Where the system picks the port it must be free for UDP as well, so that is tried again. */
+  async #open(generation: Generation): Promise<Prepared> {
+    for (let i = 1; ; i++) {
+      const listeners = new Map<string, Listener>()
+      for (const place of generation.places) {
+        listeners.set(place.server, this.#listeners.get(place.server) ?? (await this.#listener(place)))
+      }
+      const bindings = [...listeners.values()].flatMap(bindingsOf)
+      checkClashes(bindings, listeners)
+      try {
+        return { generation, listeners, bindings, rollback: await this.#sockets.open(bindings) }
+      } catch (error) {
+        if (i >= PORT_TRIES || generation.places.every(({ port }) => port !== 0)) throw error
+      }
+    }
+  }
+
+  async #listener({ transport, host, port, server, service }: Place): Promise<Listener> {
+    const actual = port === 0 ? await Sockets.freePort(host) : port
+    return new Listener(transport, host, actual, server, service, this.#listenerDeps)
+  }
+
+  #commit(id: number): void {
+    const prepared = this.#prepared
+    if (prepared?.generation.id !== id) return
+    this.#prepared = undefined
+    const before = this.#current
+    const gone = [...this.#listeners].filter(([server]) => !prepared.listeners.has(server)).map(([, listener]) => listener)
+    for (const { server, service } of prepared.generation.places) prepared.listeners.get(server)!.apply(service)
+    const closeSockets = this.#sockets.commit(prepared.bindings)
+    this.#listeners = prepared.listeners
+    this.#current = prepared.generation
+    for (const listener of gone) listener.stop()
+    this.#deps.setDebug(prepared.generation.debug)
+    this.#channel.post({ kind: 'committed', generation: id })
+    if (before !== undefined) void this.#retire(before, gone, closeSockets)
+  }
+
+  async #retire(generation: Generation, gone: readonly Listener[], closeSockets: () => void): Promise<void> {
+    await generation.drain(DRAIN_MS)
+    closeSockets()
+    for (const listener of gone) listener.close()
+    await generation.shutDown('reload')
+    this.#generations.delete(generation.id)
+    this.#channel.post({ kind: 'retired', generation: generation.id })
+  }
+
+  async #abort(id: number): Promise<void> {
+    this.#aborted.delete(id)
+    if (this.#prepared?.generation.id !== id) return
+    const { generation, listeners, rollback } = this.#prepared
+    this.#prepared = undefined
+    rollback()
+    for (const [server, listener] of listeners) if (!this.#listeners.has(server)) listener.close()
+    await generation.drain(DRAIN_MS)
+    await generation.shutDown('reload')
+    this.#generations.delete(id)
+    this.#channel.post({ kind: 'retired', generation: id })
+  }
+
+  async #stop(graceMs: number): Promise<void> {
+    this.#sockets.stop()
+    for (const listener of this.#listeners.values()) listener.stop()
+    const generations = [...this.#generations.values()]
+    await Promise.all(generations.map((generation) => generation.drain(graceMs)))
+    for (const generation of generations) await generation.shutDown('exit')
+    for (const listener of this.#listeners.values()) listener.close()
+    this.#sockets.close()
+    this.#dispatcher.close()
+    this.#heart?.cancel()
+    this.#channel.post({ kind: 'stopped' })
+  }
+
+  #beat(): void {
+    this.#channel.post({ kind: 'heartbeat', notReady: this.#current?.notReady() ?? [], inFlight: this.#dispatcher.waiting })
+    this.#heart = this.#deps.clock.timer(HEARTBEAT_MS, () => this.#beat())
+  }
+
+  #fatal(line: string): void {
+    this.#channel.post({ kind: 'log', text: `${line}\n` })
+    this.#channel.post({ kind: 'exit', code: 1 })
+  }
+}
+
+const bindingsOf = (listener: Listener): Binding[] => {
+  const { host, port } = listener
+  const tcp: Binding = { network: 'tcp', host, port, sink: listener }
+  return listener.transport === 'dns' ? [tcp, { network: 'udp', host, port, sink: listener }] : [tcp]
+}
+
+/** Two transports cannot share an address. */
+function checkClashes(bindings: readonly Binding[], listeners: ReadonlyMap<string, Listener>): void {
+  const taken = new Map<string, unknown>()
+  for (const { network, host, port, sink } of bindings) {
+    const key = `${network} ${host === '0.0.0.0' || host === '::' ? '' : host} ${port}`
+    const other = taken.get(key)
+    if (other !== undefined && other !== sink) {
+      const names = [...listeners].filter(([, listener]) => listener === other || listener === sink).map(([server]) => server)
+      throw new Error(`listen ${network} ${host}:${port}: bind: address already in use (${names.join(' and ')} share it)`)
+    }
+    taken.set(key, sink)
+  }
+}
+
+const banner = (place: Place, listener: Listener): string[] => {
+  const zones = [...new Set(place.service.router.sites.map(({ zone }) => zone))]
+  return bannerLines(place.transport, place.host, listener.port, zones)
 }

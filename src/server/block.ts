@@ -1,0 +1,121 @@
+/** A server block as it is built and as it serves. */
+import type { ServerBlock } from '../corefile/tree.js'
+import { Name } from '../dns/index.js'
+import type { BlockConfig, Handler, Plugin, Query, ZoneKey } from '../plugins/contract.js'
+import { isWildcard, joinHostPort } from './listeners/addresses.js'
+
+/** Plugins that open their listener to class CHAOS, as in CoreDNS. */
+const CHAOTIC: ReadonlySet<string> = new Set(['chaos', 'forward'])
+const DEFAULT_PORTS: Readonly<Record<string, string>> = { tls: '853', https: '443', grpc: '443', quic: '853', https3: '443' }
+
+/** Milliseconds, where a block does not say otherwise. */
+export const DEFAULT_TIMEOUTS = { read: 3000, write: 5000, idle: 10_000 } as const
+
+export interface Block {
+  readonly config: MutableConfig
+  /** In the order of the chain. */
+  readonly plugins: Plugin[]
+  handler: Handler | undefined
+  filters: readonly Plugin[]
+  /** Plugins that give metadata; empty unless the block has `metadata`. */
+  collectors: readonly Plugin[]
+  readonly finishers: ((bytes: Buffer, query: Query) => Buffer)[]
+  chaos: boolean
+}
+
+export interface MutableConfig extends BlockConfig {
+  servers: readonly string[]
+}
+
+/** A block without plugins yet. `port` is the default of dns:// keys. */
+export function makeBlock(source: ServerBlock, index: number, port: string): Block {
+  const keys = source.keys.map((key) => (key.port === '' ? { ...key, port: DEFAULT_PORTS[key.transport] ?? port } : key))
+  const zones = keys.map((key) => key.zone)
+  return {
+    config: {
+      keys,
+      zones,
+      zoneNames: zones.map((zone) => Name.parse(zone)),
+      transport: keys[0]!.transport,
+      index,
+      servers: [],
+      directives: source.directives,
+      bind: undefined,
+      root: '',
+      debug: false,
+      stacktrace: false,
+      chaos: false,
+      viewName: '',
+      tls: undefined,
+      timeouts: { read: 0, write: 0, idle: 0 },
+      maxTcpQueries: undefined,
+      sockets: 1,
+      httpsMaxConnections: undefined,
+    },
+    plugins: [],
+    handler: undefined,
+    filters: [],
+    collectors: [],
+    finishers: [],
+    chaos: false,
+  }
+}
+
+/** After set-up of all its plugins. */
+export function completeBlock(block: Block): void {
+  const { config, plugins } = block
+  block.filters = plugins.filter((plugin) => plugin.filter !== undefined)
+  if (block.filters.length > 1) throw new Error('multiple views defined in server block')
+  block.collectors = plugins.some(({ name }) => name === 'metadata') ? plugins.filter((plugin) => plugin.metadata !== undefined) : []
+  block.chaos = config.chaos || plugins.some(({ name }) => CHAOTIC.has(name))
+  config.servers = [...new Set(config.keys.flatMap((key) => hostsOf(config).map((host) => label(key, host))))]
+}
+
+/** Where the block listens; "" is the wildcard. */
+export const hostsOf = (config: BlockConfig): readonly string[] => config.bind ?? ['']
+
+/** The `server` label: "dns://:53", "tls://127.0.0.1:853". */
+export const label = (key: ZoneKey, host: string): string => `${key.transport}://${joinHostPort(host, key.port)}`
+
+/** A zone on an address, for messages: "dns://example.org.:53 on 127.0.0.1". */
+const described = (key: ZoneKey, host: string): string => `${key.transport}://${key.zone}:${key.port}${host === '' ? '' : ` on ${host}`}`
+
+/**
+ * No two blocks may serve the same zone on the same address, and the wildcard overlaps each single address. Blocks with a filter may share a
+ * zone with others. Throws in CoreDNS's words.
+ */
+export function checkOverlaps(blocks: readonly Block[]): void {
+  const exact = new Set<string>()
+  /** Any use of zone and port, by the last address. */
+  const anywhere = new Map<string, string>()
+  for (const { config, filters } of blocks) {
+    for (const key of config.keys) {
+      for (const host of hostsOf(config)) {
+        const own = described(key, host)
+        const unbound = described(key, '')
+        if (exact.has(own)) {
+          if (filters.length > 0) continue
+          throw new Error(`cannot serve ${own} - it is already defined`)
+        }
+        const other = anywhere.get(unbound)
+        if (other !== undefined && (host === '' || exact.has(unbound)))
+          throw new Error(`cannot serve ${own} - zone overlap listener capacity with ${host === '' ? other : unbound}`)
+        if (filters.length > 0) continue
+        exact.add(own)
+        anywhere.set(unbound, own)
+      }
+    }
+  }
+}
+
+/** Lines of the start-up banner for one listener: zones in order, with a warning for odd ones. */
+export function bannerLines(transport: string, host: string, port: number, zones: readonly string[]): string[] {
+  const scheme = transport === 'dns' ? '' : `${transport}://`
+  return [...zones].sort().flatMap((zone) => {
+    const line = `${scheme}${zone}:${port}${isWildcard(host) && host === '' ? '' : ` on ${host}`}`
+    return preferredSyntax(zone) ? [line] : [`Warning: Domain ${JSON.stringify(zone)} does not follow RFC1035 preferred syntax`, line]
+  })
+}
+
+const preferredSyntax = (zone: string): boolean =>
+  zone === '.' || /\.(in-addr|ip6)\.arpa\.$/.test(zone) || /^(?:[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+$/.test(zone)

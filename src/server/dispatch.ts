@@ -1,0 +1,292 @@
+/** One query, from octets to octets: the door, the chain, the reply. Answers in the same turn of the loop wherever the chain does. */
+import { CLASS, type Edns, Message, type Question, RCODE, WireError } from '../dns/index.js'
+import {
+  type Arrival,
+  type Clock,
+  type Counter,
+  DROP,
+  isPromise,
+  type Logger,
+  type MessageStream,
+  type MetricsScope,
+  Query,
+  type Reply,
+  ServeError,
+  type ServerReply,
+} from '../plugins/contract.js'
+import type { Block } from './block.js'
+import { Deadlines, type Waiting } from './deadline.js'
+import { ACCEPT, admit, decodeQuery, IGNORE } from './door.js'
+import type { Listener } from './listeners/listener.js'
+import type { Origin } from './listeners/ports.js'
+import { writeReply } from './send.js'
+
+/** Milliseconds that a query may take in all. Plugins that wait give up earlier by themselves. */
+const QUERY_TIME = 10_000
+/** Queries of a thread that may wait at once; further ones are not answered. */
+const MAX_WAITING = 16_384
+/** In front of the message there is room for the length that TCP wants. */
+const START = 2
+const BADVERS_EDNS: Edns = { size: 0, extendedRcode: RCODE.BADVERS >> 4, version: 0, dnssecOk: false, z: 0, options: [] }
+
+/** What of a generation the dispatcher needs. */
+export interface Serving {
+  readonly id: number
+  readonly reported: readonly ((reply: ServerReply) => void)[]
+  began(): void
+  ended(): void
+}
+
+export class Dispatcher {
+  readonly #clock: Clock
+  readonly #log: Logger
+  readonly #deadlines: Deadlines
+  readonly #serving: (generation: number) => Serving
+  readonly #out = Buffer.allocUnsafeSlow(START + 65_535)
+  readonly #panics: Counter
+  readonly #shed: Counter
+
+  constructor(clock: Clock, log: Logger, metrics: MetricsScope, serving: (generation: number) => Serving) {
+    this.#clock = clock
+    this.#log = log
+    this.#serving = serving
+    this.#deadlines = new Deadlines(clock)
+    this.#panics = metrics.counter('coredns_panics_total', 'A metrics that counts the number of panics.', []).with()
+    this.#shed = metrics.counter('cairndns_shed_queries_total', 'Queries dropped because too many were waiting for an answer.', []).with()
+  }
+
+  get waiting(): number {
+    return this.#deadlines.size
+  }
+
+  close(): void {
+    this.#deadlines.close()
+  }
+
+  readonly receive = (listener: Listener, bytes: Buffer, length: number, origin: Origin): void => {
+    const verdict = admit(bytes, length)
+    if (verdict !== ACCEPT) {
+      if (verdict !== IGNORE) this.#turnAway(bytes, verdict, undefined, origin)
+      origin.end()
+      return
+    }
+    try {
+      this.#admitted(listener, bytes, length, origin)
+    } catch (error) {
+      this.#crashed(listener.server, error)
+    }
+  }
+
+  /** A fault behind the chain (a finishing hook, a counting one): one answer is lost, the server stays. */
+  #crashed(server: string, error: unknown): void {
+    this.#panics.inc()
+    this.#log.error(`Recovered from panic in server: "${server}" ${error instanceof Error ? error.stack : error}`)
+  }
+
+  #admitted(listener: Listener, bytes: Buffer, length: number, origin: Origin): void {
+    const { message, question, malformed } = decodeQuery(bytes, length)
+    if (malformed) {
+      this.#turnAway(bytes, RCODE.FORMERR, question, origin)
+      origin.end()
+      return
+    }
+    const received = this.#clock.monotonic()
+    const arrival = { peer: origin.peer, proto: origin.proto, server: listener.server, received, deadline: received + QUERY_TIME }
+    const exchange = new Exchange(this, this.#serving(listener.service.generation), origin, arrival)
+    if (question === undefined) exchange.answerBare(message)
+    else this.#route(listener, new Query(message, arrival), exchange)
+  }
+
+  #route(listener: Listener, query: Query, exchange: Exchange): void {
+    const { router } = listener.service
+    const edns = query.message.edns
+    if (query.class !== CLASS.IN && !router.chaos) exchange.answerAs(query, RCODE.REFUSED, true)
+    else if (edns !== undefined && edns.version !== 0) exchange.badVersion(query)
+    else {
+      try {
+        const block = router.route(query)
+        if (block === undefined) exchange.answerAs(query, RCODE.REFUSED, true)
+        else this.#run(block, query, exchange)
+      } catch (error) {
+        // A view's filter or a metadata plugin broke.
+        this.failed(undefined, query, exchange, error)
+      }
+    }
+  }
+
+  #run(block: Block, query: Query, exchange: Exchange): void {
+    let result: Reply | Promise<Reply>
+    try {
+      result = block.handler!(query)
+    } catch (error) {
+      this.failed(block, query, exchange, error)
+      return
+    }
+    if (!isPromise(result)) {
+      this.#settle(block, query, exchange, result)
+      return
+    }
+    if (this.#deadlines.size >= MAX_WAITING) {
+      this.#shed.inc()
+      result.catch((error) => this.#log.debug(`shed query failed: ${error}`))
+      exchange.end()
+      return
+    }
+    this.#wait(block, query, exchange, result)
+  }
+
+  #wait(block: Block, query: Query, exchange: Exchange, result: Promise<Reply>): void {
+    exchange.wait(query)
+    this.#deadlines.add(exchange)
+    result
+      .then(
+        (reply) => {
+          if (this.#deadlines.remove(exchange)) this.#settle(block, query, exchange, reply)
+        },
+        (error: unknown) => {
+          if (this.#deadlines.remove(exchange)) this.failed(block, query, exchange, error)
+        },
+      )
+      .catch((error) => this.#crashed(query.server, error))
+  }
+
+  #settle(block: Block, query: Query, exchange: Exchange, reply: Reply): void {
+    if (reply === DROP) exchange.end()
+    else if (reply instanceof Message) {
+      this.send(block, query, exchange, reply)
+      exchange.end()
+    } else if (reply !== undefined && 'stream' in reply) void this.#stream(block, query, exchange, reply)
+    else this.failed(block, query, exchange, new TypeError('a plugin returned no reply'))
+  }
+
+  /** Writes and sends one message; a reply that cannot be written is SERVFAIL. Returns false if the client is gone. */
+  send(block: Block | undefined, query: Query, exchange: Exchange, reply: Message): boolean {
+    let length: number
+    try {
+      length = writeReply(query, reply, this.#out, START)
+    } catch (error) {
+      this.#log.error(`reply to ${query.name} cannot be written: ${error instanceof WireError ? error.message : (error as Error).stack}`)
+      length = writeReply(query, Message.reply(query.message, RCODE.SERVFAIL), this.#out, START)
+    }
+    exchange.sent = length
+    if (block === undefined || block.finishers.length === 0) return exchange.origin.send(this.#out, START, length)
+    let bytes: Buffer = this.#out.subarray(START, START + length)
+    for (const finish of block.finishers) bytes = finish(bytes, query)
+    return this.sendBytes(exchange, bytes)
+  }
+
+  sendBytes(exchange: Exchange, bytes: Buffer): boolean {
+    if (bytes.buffer !== this.#out.buffer || bytes.byteOffset !== START) this.#out.set(bytes, START)
+    exchange.sent = bytes.length
+    return exchange.origin.send(this.#out, START, bytes.length)
+  }
+
+  async #stream(block: Block, query: Query, exchange: Exchange, reply: MessageStream): Promise<void> {
+    exchange.wait(query)
+    try {
+      for await (const message of reply.stream) {
+        if (!this.send(block, query, exchange, message)) break
+        await exchange.origin.drained()
+      }
+      exchange.end()
+    } catch (error) {
+      this.failed(block, query, exchange, error)
+    }
+  }
+
+  /** The chain threw. What is a fault of ours, not an outcome, is logged here whether or not the block has `errors`. */
+  failed(block: Block | undefined, query: Query, exchange: Exchange, error: unknown): void {
+    const crash = !(error instanceof ServeError) && isProgrammingError(error)
+    if (crash) {
+      this.#panics.inc()
+      const stack = block?.config.stacktrace ? `\n${(error as Error).stack}` : ''
+      this.#log.error(`Recovered from panic in server: "${query.server}" ${(error as Error).message}${stack}`)
+    }
+    exchange.answerAs(query, error instanceof ServeError ? error.rcode : RCODE.SERVFAIL, crash)
+  }
+
+  /** A refusal from the header alone, with the header's own flags, as the library under CoreDNS sends it. */
+  #turnAway(bytes: Buffer, rcode: number, question: Question | undefined, origin: Origin): void {
+    const out = this.#out
+    const flags = bytes.readUInt16BE(2)
+    const opcode = rcode === RCODE.NOTIMP ? flags & 0x7800 : 0
+    out.writeUInt16BE(bytes.readUInt16BE(0), START)
+    // QR on; AA and Z off; TC, RD, RA, AD and CD as they came.
+    out.writeUInt16BE(0x8000 | opcode | (flags & 0x03b0) | rcode, START + 2)
+    out.fill(0, START + 4, START + 12)
+    let at = START + 12
+    if (question !== undefined) {
+      out.writeUInt16BE(1, START + 4)
+      out.set(question.name.wire, at)
+      at += question.name.wire.length
+      out.writeUInt16BE(question.type, at)
+      out.writeUInt16BE(question.class, at + 2)
+      at += 4
+    }
+    origin.send(out, START, at - START)
+  }
+}
+
+/** One query and the way back to its client. */
+class Exchange implements Waiting {
+  readonly origin: Origin
+  readonly arrival: Arrival
+  readonly deadline: number
+  /** Octets of the last message sent. */
+  sent = 0
+  readonly #dispatcher: Dispatcher
+  readonly #serving: Serving
+  #query: Query | undefined
+
+  constructor(dispatcher: Dispatcher, serving: Serving, origin: Origin, arrival: Arrival) {
+    this.#dispatcher = dispatcher
+    this.#serving = serving
+    this.origin = origin
+    this.arrival = arrival
+    this.deadline = arrival.deadline
+  }
+
+  /** The chain needs time: the generation is kept until the end. */
+  wait(query: Query): void {
+    if (this.#query !== undefined) return
+    this.#query = query
+    this.#serving.began()
+  }
+
+  end(): void {
+    this.origin.end()
+    if (this.#query !== undefined) this.#serving.ended()
+  }
+
+  expire(): void {
+    if (this.#query !== undefined) this.answerAs(this.#query, RCODE.SERVFAIL, false)
+  }
+
+  /** An empty reply of the server's own. `report`: plugins that count hear of it. */
+  answerAs(query: Query, rcode: number, report: boolean): void {
+    this.#dispatcher.send(undefined, query, this, Message.reply(query.message, rcode))
+    if (report) this.#report(query.message, query.type, query.dnssecOk, rcode)
+    this.end()
+  }
+
+  badVersion(query: Query): void {
+    const reply = Message.reply(query.message, RCODE.BADVERS).with({ edns: BADVERS_EDNS })
+    this.#dispatcher.sendBytes(this, reply.toBuffer(512))
+    this.end()
+  }
+
+  /** SERVFAIL for a message that has no question. */
+  answerBare(message: Message): void {
+    this.#dispatcher.sendBytes(this, Message.reply(message, RCODE.SERVFAIL).toBuffer(512))
+    this.#report(message, 0, false, RCODE.SERVFAIL)
+    this.end()
+  }
+
+  #report(message: Message, type: number, dnssecOk: boolean, rcode: number): void {
+    const reply = { arrival: this.arrival, type, dnssecOk, querySize: message.length, replySize: this.sent, rcode }
+    for (const fn of this.#serving.reported) fn(reply)
+  }
+}
+
+const isProgrammingError = (error: unknown): boolean =>
+  error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError

@@ -1,0 +1,52 @@
+/** What sockets and the dispatcher know of each other. Whoever turns the loop and however octets come: only this is used. */
+import type { Socket } from 'node:net'
+import type { Peer, Proto } from '../../plugins/contract.js'
+
+/** Where a query came from, and where what answers it goes. Used for one query. */
+export interface Origin {
+  readonly peer: Peer
+  readonly proto: Proto
+  /**
+   * Sends the message at `offset`…`offset + length` of `data`. The two octets before `offset` may be written to; nothing of it is kept.
+   * false: the client is gone.
+   */
+  send(data: Buffer, offset: number, length: number): boolean
+  /** Nothing more will be sent. Called exactly once, with or without a message before it. */
+  end(): void
+  /** A promise while the client reads more slowly than messages are sent; streams wait for it. */
+  drained(): Promise<void> | undefined
+}
+
+/** Octets of one datagram; the buffer belongs to the receiver. */
+export type PacketHandler = (data: Buffer, length: number, origin: Origin) => void
+
+/** One bound UDP socket. */
+export interface DatagramPort {
+  readonly address: string
+  readonly port: number
+  /** Who gets what arrives. */
+  handler: PacketHandler
+  close(): void
+}
+
+/** Binds `address` (an IP address, with zone where link-local). Rejects with the system's error. */
+export type OpenDatagramPort = (
+  address: string,
+  port: number,
+  handler: PacketHandler,
+  onError: (error: Error) => void,
+) => Promise<DatagramPort>
+
+/** The server behind an address, as sockets see it. */
+export interface Sink {
+  packet: PacketHandler
+  accept(socket: Socket): void
+}
+
+/** One address that a generation wants served. `host` "" is the wildcard. */
+export interface Binding {
+  readonly network: 'udp' | 'tcp'
+  readonly host: string
+  readonly port: number
+  readonly sink: Sink
+}

@@ -1,0 +1,56 @@
+/** DNS over TLS (RFC 7858): the handshake around a stream listener. */
+import type { Socket } from 'node:net'
+import { createServer, type Server, type TlsOptions } from 'node:tls'
+import type { Logger, TlsConfig } from '../../plugins/contract.js'
+import type { StreamLimits } from './stream.js'
+
+/** Node's options for a block's `tls`. CoreDNS asks for TLS 1.2 at least. */
+export function tlsOptions(config: TlsConfig): TlsOptions {
+  const { clientAuth } = config
+  return {
+    ...(config.cert === undefined ? {} : { cert: config.cert }),
+    ...(config.key === undefined ? {} : { key: config.key }),
+    ...(config.ca === undefined ? {} : { ca: config.ca }),
+    minVersion: 'TLSv1.2',
+    requestCert: clientAuth !== 'nocert',
+    // "verify_if_given" and "require" are looked at after the handshake: Node has only the two ends of the scale.
+    rejectUnauthorized: clientAuth === 'require_and_verify',
+  }
+}
+
+/** Whether a client's certificate, or its absence, is good enough; asked once the handshake is done. */
+export function acceptsClient(config: TlsConfig, presented: boolean, authorized: boolean): boolean {
+  if (config.clientAuth === 'require') return presented
+  if (config.clientAuth === 'verify_if_given') return !presented || authorized
+  return true
+}
+
+export class TlsAcceptor {
+  readonly #server: Server
+  #config: TlsConfig
+
+  constructor(config: TlsConfig, limits: StreamLimits, log: Logger, accept: (socket: Socket) => void) {
+    this.#config = config
+    this.#server = createServer({ ...tlsOptions(config), handshakeTimeout: Math.max(1000, limits.read), allowHalfOpen: true }, (socket) => {
+      const presented = Object.keys(socket.getPeerCertificate()).length > 0
+      if (acceptsClient(this.#config, presented, socket.authorized)) accept(socket)
+      else socket.destroy()
+    })
+    this.#server.on('tlsClientError', (error) => log.debug(`TLS handshake failed: ${error.message}`))
+  }
+
+  /** New certificates for new connections; the ones that stand go on. */
+  apply(config: TlsConfig): void {
+    this.#config = config
+    this.#server.setSecureContext(tlsOptions(config))
+    // setSecureContext leaves these two as they were.
+    Object.assign(this.#server, {
+      requestCert: config.clientAuth !== 'nocert',
+      rejectUnauthorized: config.clientAuth === 'require_and_verify',
+    })
+  }
+
+  accept(socket: Socket): void {
+    this.#server.emit('connection', socket)
+  }
+}
