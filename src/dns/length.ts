@@ -6,7 +6,7 @@ import { TYPE } from './constants.js'
 import { optLength } from './encode.js'
 import { WireError } from './errors.js'
 import type { Message } from './message.js'
-import type { RData } from './records.js'
+import type { RData, RR } from './records.js'
 
 const HEADER = 12
 /** Type, class, TTL and RDLENGTH. */
@@ -17,11 +17,14 @@ export function fullLength(message: Message): number {
   if (message.bytes !== undefined) return lengthOfOctets(message.bytes, message.offset, message.length)
   let length = HEADER
   if (message.question !== undefined) length += message.question.name.wire.length + 4
-  for (const rr of message.answers) length += rr.name.wire.length + RECORD + dataLength(rr.data)
-  for (const rr of message.authorities) length += rr.name.wire.length + RECORD + dataLength(rr.data)
-  for (const rr of message.additionals) length += rr.name.wire.length + RECORD + dataLength(rr.data)
+  for (const rr of message.answers) length += recordLength(rr)
+  for (const rr of message.authorities) length += recordLength(rr)
+  for (const rr of message.additionals) length += recordLength(rr)
   return message.edns === undefined ? length : length + optLength(message.edns)
 }
+
+/** Octets of one record when no name in it is compressed. */
+export const recordLength = (rr: RR): number => rr.name.wire.length + RECORD + dataLength(rr.data)
 
 function dataLength(data: RData): number {
   switch (data.kind) {

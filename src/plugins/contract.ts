@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Argument, CorefileError, type Directive, nearest, type Position, type Transport, type ZoneKey } from '../corefile/tree.js'
-import type { Message, Name } from '../dns/index.js'
+import type { Message, Name, RR } from '../dns/index.js'
 import type { Arrival, Query } from './query.js'
 
 export {
@@ -61,6 +61,13 @@ export interface Plugin {
   metadata?(query: Query): void
   /** View filter: false passes the query to the next block of the same zone. */
   filter?(query: Query): boolean
+  /**
+   * The records of a zone for `transfer`, pulled as fast as the client reads: its SOA, all others, the SOA again. The SOA alone if `serial`
+   * (0: none given, an AXFR) is the current one. undefined: not authoritative for a zone of this very name.
+   */
+  transfer?(zone: Name, serial: number): Iterable<RR> | undefined
+  /** Offered by `transfer`: tells the secondaries that `zone` changed. Rejects with an Error that names those who did not take it. */
+  notify?(zone: Name): Promise<void>
   /** True where the plugin changes or watches replies of those behind it the way that makes CoreDNS name it in the `plugin` label. */
   readonly wraps?: boolean
 }
