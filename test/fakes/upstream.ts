@@ -5,7 +5,7 @@
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { createServer as createTcpServer, isIPv6, type Server, type Socket } from 'node:net'
-import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
+import { createServer as createTlsServer, TLSSocket } from 'node:tls'
 import { type Change, Message, parseRecord, RCODE, type RR, typeName } from '../../src/dns/index.js'
 
 export interface Asked {
@@ -131,7 +131,10 @@ export class FakeUpstream {
   async down(): Promise<void> {
     for (const timer of this.#timers) clearTimeout(timer)
     this.#timers.clear()
-    for (const socket of this.#sockets) socket.resetAndDestroy()
+    for (const socket of this.#sockets) {
+      if (socket instanceof TLSSocket) socket.destroy()
+      else socket.resetAndDestroy()
+    }
     this.#sockets.clear()
     const udp = [this.#udp, this.#other].filter((socket) => socket !== undefined)
     const server = this.#server
