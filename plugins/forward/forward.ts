@@ -1,0 +1,211 @@
+/** The plugin as it serves one `forward` line: which queries are its own, how many at once, and the upstreams that it hands them to. */
+
+import { type Message, type Name, OPTION, RCODE } from '../../src/dns/index.js'
+import {
+  type Clock,
+  type Directive,
+  type Handler,
+  type Plugin,
+  type Query,
+  type Reply,
+  ServeError,
+  type SetupContext,
+} from '../../src/plugins/contract.js'
+import { Ids } from './ask.js'
+import { Exchange } from './exchange.js'
+import { questionFrame } from './frame.js'
+import { lookUp } from './lookup.js'
+import { type ForwardMetrics, forwardMetrics, upstreamMetrics } from './metrics.js'
+import type { Options } from './options.js'
+import { type Policy, policy } from './policy.js'
+import { type HostTarget, isHost, type Target, withoutDoubles } from './targets.js'
+import type { TlsClient } from './tls.js'
+import { Upstream, type UpstreamSettings } from './upstream.js'
+
+/** EDE "Other Error" (RFC 8914 §4.1): there is no code for a forwarding loop. */
+const EDE_OTHER = 0
+
+export interface ForwardSetup {
+  readonly use: Directive
+  readonly from: Name
+  readonly options: Options
+  readonly targets: readonly (Target | HostTarget)[]
+  readonly tls: TlsClient
+  /** Another `forward` of the same block follows. */
+  readonly hasNext: boolean
+}
+
+export class Forward implements Plugin {
+  readonly name = 'forward'
+  readonly from: Name
+  readonly options: Options
+  readonly use: Directive
+  readonly clock: Clock
+  readonly ids = new Ids()
+  readonly metrics: ForwardMetrics
+  readonly #ctx: SetupContext
+  readonly #setup: ForwardSetup
+  readonly #policy: Policy
+  readonly #limit: number
+  readonly #limitError: ServeError
+  #upstreams: readonly Upstream[] = []
+  /** Upstreams that are switched off, by label, with the reason. */
+  readonly #suspended = new Map<string, string>()
+  /** Those that are not. */
+  #usable: readonly Upstream[] = []
+  #running = 0
+
+  constructor(setup: ForwardSetup, ctx: SetupContext) {
+    this.#ctx = ctx
+    this.#setup = setup
+    this.use = setup.use
+    this.from = setup.from
+    this.options = setup.options
+    this.clock = ctx.clock
+    this.metrics = forwardMetrics(ctx.metrics)
+    this.#policy = policy(setup.options.policy, this.ids)
+    const { maxConcurrent } = setup.options
+    this.#limit = maxConcurrent === 0 ? Number.POSITIVE_INFINITY : Math.max(1, Math.floor(maxConcurrent / ctx.thread.count))
+    this.#limitError = new ServeError(`concurrent queries exceeded maximum ${maxConcurrent}`, RCODE.REFUSED)
+  }
+
+  async onStartup(): Promise<void> {
+    const targets: Target[] = []
+    for (const entry of this.#setup.targets) {
+      if (!isHost(entry)) targets.push(entry)
+      else targets.push(...(await this.#lookUp(entry)))
+    }
+    this.#upstreams = withoutDoubles(targets).map((target) => this.#upstream(target))
+    this.#usable = this.#upstreams
+    // Now rather than under the first query.
+    if (targets.some((target) => target.transport !== 'dns')) void this.#setup.tls.context
+  }
+
+  serveDNS(query: Query, next: Handler): Reply | Promise<Reply> {
+    if (!this.matches(query.name)) return next(query)
+    if (this.#running >= this.#limit) {
+      this.metrics.rejected.inc()
+      throw this.#limitError
+    }
+    if (this.#usable.length === 0) return this.#switchedOff(query)
+    this.#running++
+    const asked = new Promise<Message>((resolve, reject) => new Exchange(this, query, this.#order(), resolve, reject).start())
+    return asked.then(
+      (reply) => {
+        this.#running--
+        return this.#isForNext(reply) ? next(query) : reply
+      },
+      (error) => {
+        this.#running--
+        throw error
+      },
+    )
+  }
+
+  /** Below FROM and not excepted; FROM itself never is. */
+  matches(name: Name): boolean {
+    if (!name.isUnder(this.from)) return false
+    return name.equals(this.from) || !this.options.except.some((zone) => name.isUnder(zone))
+  }
+
+  // What follows is for `loop`.
+
+  /** The upstreams as the Corefile and its files name them. */
+  get upstreams(): readonly { readonly label: string; readonly file: string | undefined }[] {
+    return this.#upstreams.map(({ target }) => ({ label: target.label, file: target.file }))
+  }
+
+  /** Asks one upstream a question of class IN by itself. Rejects if it does not answer within `read_timeout`. */
+  put(label: string, name: Name, type: number): Promise<void> {
+    const upstream = this.#upstreams.find((one) => one.label === label)
+    if (upstream === undefined) return Promise.reject(new Error(`no upstream ${label}`))
+    return new Promise((resolve, reject) => {
+      const proto = this.options.forceTcp ? 'tcp' : 'udp'
+      const ask = upstream.ask(questionFrame(name, type, true), proto, false, (_, reply, error) => {
+        timer?.cancel()
+        if (reply === undefined) reject(error ?? new Error('no reply'))
+        else resolve()
+      })
+      const timer = ask.settled
+        ? undefined
+        : this.clock.timer(upstream.settings.readTimeout, () => {
+            ask.cancel()
+            reject(new Error('i/o timeout'))
+          })
+    })
+  }
+
+  /** Asks an upstream no more. Without any left, queries get SERVFAIL with the reason. */
+  suspend(label: string, reason: string): void {
+    this.#suspended.set(label, reason)
+    this.#usable = this.#upstreams.filter((upstream) => !this.#suspended.has(upstream.label))
+  }
+
+  resume(label: string): void {
+    this.#suspended.delete(label)
+    this.#usable = this.#upstreams.filter((upstream) => !this.#suspended.has(upstream.label))
+  }
+
+  #isForNext(reply: Message): boolean {
+    if (!this.#setup.hasNext) return false
+    const { next, nextOnNodata } = this.options
+    if (next.size > 0 && next.has(reply.rcode)) return true
+    return nextOnNodata && (reply.flags & 0xf) === RCODE.NOERROR && reply.count(1) === 0
+  }
+
+  /** By the policy, those last that have lately not answered. */
+  #order(): readonly Upstream[] {
+    const order = this.#policy(this.#usable)
+    if (order.length < 2 || !order.some((upstream) => upstream.suspect)) return order
+    const suspect = order.filter((upstream) => upstream.suspect)
+    return [...order.filter((upstream) => !suspect.includes(upstream)), ...suspect]
+  }
+
+  #switchedOff(query: Query): Message {
+    const [reason] = this.#suspended.values()
+    const reply = query.reply('forward', RCODE.SERVFAIL, { aa: false })
+    const { edns } = query.message
+    if (edns === undefined || reason === undefined) return reply
+    const data = Buffer.concat([Buffer.from([0, EDE_OTHER]), Buffer.from(reason)])
+    const explained = reply.with({
+      edns: { size: edns.size, extendedRcode: 0, version: 0, dnssecOk: edns.dnssecOk, z: 0, options: [{ code: OPTION.EDE, data }] },
+    })
+    explained.by = 'forward'
+    return explained
+  }
+
+  async #lookUp(host: HostTarget): Promise<Target[]> {
+    try {
+      return await lookUp(host, this.options.resolver)
+    } catch (error) {
+      throw this.#ctx.fail((error as Error).message, this.#setup.use)
+    }
+  }
+
+  #upstream(target: Target): Upstream {
+    const { options, tls } = this.#setup
+    const secure = target.transport !== 'dns'
+    const settings: UpstreamSettings = {
+      expire: options.expire,
+      maxAge: options.maxAge,
+      maxIdle: options.maxIdle,
+      readTimeout: options.readTimeout,
+      maxFails: options.maxFails,
+      probeInterval: options.health.interval,
+      probeDomain: options.health.domain,
+      probeRecursion: options.health.recursionDesired,
+      forceTcp: options.forceTcp,
+      sourceAddress: options.sourceAddress,
+      dohMethod: options.dohMethod,
+      tls: secure ? tls : undefined,
+      serverName: secure ? options.tlsServerName || target.serverName : '',
+    }
+    const key = `forward ${JSON.stringify([target, { ...settings, probeDomain: settings.probeDomain.key }])}`
+    const { clock, metrics } = this.#ctx
+    return this.#ctx.shared(
+      key,
+      () => new Upstream(target, settings, clock, this.ids, upstreamMetrics(metrics, target.label)),
+      (upstream) => upstream.close(),
+    )
+  }
+}

@@ -1,0 +1,229 @@
+/**
+ * Connected UDP sockets to one upstream, shared by many queries at once. A connected socket only hears its upstream, and hears of ICMP
+ * errors. Each is retired after `expire` or 1,024 queries, so that source ports stay unpredictable (RFC 5452 §9.2).
+ */
+import { createSocket, type Socket } from 'node:dgram'
+import { type Clock, joinHostPort } from '../../src/plugins/contract.js'
+import type { Ask, Ids } from './ask.js'
+import { compare, inspect, PREFIX } from './frame.js'
+import type { Target } from './targets.js'
+
+const MAX_QUERIES = 1024
+/** More sockets make a forger's guess harder; beyond some they only cost descriptors. */
+const MAX_SOCKETS = 8
+
+/** The reply repeats the question in other letter case than it was asked: forged, or an upstream that can't; TCP will tell. */
+export const CASE_MISMATCH: Error = new Error('reply in other letter case')
+
+export interface PoolOptions {
+  readonly target: Target
+  /** Milliseconds. */
+  readonly expire: number
+  readonly maxAge: number
+  readonly maxIdle: number
+  readonly sourceAddress: string | undefined
+  readonly clock: Clock
+  readonly ids: Ids
+  /** A kept socket or connection was used (true) or a new one made. */
+  readonly used: (kept: boolean) => void
+  /** A datagram that answers nothing was dropped. */
+  readonly ignored: () => void
+}
+
+export class UdpPool {
+  readonly #options: PoolOptions
+  readonly #limit: number
+  #sockets: UdpSocket[] = []
+  readonly #retired = new Set<UdpSocket>()
+
+  constructor(options: PoolOptions) {
+    this.#options = options
+    this.#limit = options.maxIdle > 0 ? Math.min(options.maxIdle, MAX_SOCKETS) : MAX_SOCKETS
+  }
+
+  get empty(): boolean {
+    return this.#sockets.length === 0 && this.#retired.size === 0
+  }
+
+  ask(ask: Ask): void {
+    this.#pick().send(ask)
+  }
+
+  /** Closes what has had its time. Called now and then. */
+  sweep(): void {
+    const now = this.#options.clock.monotonic()
+    for (const socket of [...this.#sockets]) if (this.#worn(socket, now)) this.#retire(socket)
+    for (const socket of [...this.#retired]) if (socket.pending.size === 0) this.#drop(socket)
+  }
+
+  close(error: Error): void {
+    for (const socket of [...this.#sockets, ...this.#retired]) socket.fail(error)
+    this.#sockets = []
+    this.#retired.clear()
+  }
+
+  /** An idle socket at random, or a new one as long as there are few, or any. */
+  #pick(): UdpSocket {
+    const { clock, ids, used } = this.#options
+    const now = clock.monotonic()
+    const count = this.#sockets.length
+    const first = ids.below(count)
+    for (let i = 0; i < count; i++) {
+      const socket = this.#sockets[(first + i) % count]
+      if (socket === undefined || (socket.pending.size > 0 && count < this.#limit)) continue
+      if (this.#worn(socket, now)) {
+        this.#retire(socket)
+        return this.#pick()
+      }
+      used(true)
+      return socket
+    }
+    used(false)
+    const socket = new UdpSocket(this.#options, (broken) => this.#drop(broken))
+    this.#sockets.push(socket)
+    return socket
+  }
+
+  #worn(socket: UdpSocket, now: number): boolean {
+    const { expire, maxAge } = this.#options
+    const age = now - socket.opened
+    return socket.queries >= MAX_QUERIES || age >= expire || (maxAge > 0 && age >= maxAge)
+  }
+
+  #retire(socket: UdpSocket): void {
+    this.#sockets = this.#sockets.filter((other) => other !== socket)
+    if (socket.pending.size === 0) socket.close()
+    else this.#retired.add(socket)
+  }
+
+  #drop(socket: UdpSocket): void {
+    this.#sockets = this.#sockets.filter((other) => other !== socket)
+    this.#retired.delete(socket)
+    socket.close()
+  }
+}
+
+class UdpSocket {
+  readonly pending = new Map<number, Ask>()
+  readonly opened: number
+  queries = 0
+  readonly #options: PoolOptions
+  readonly #broken: (socket: UdpSocket) => void
+  readonly #socket: Socket
+  /** Asks that came before the socket was connected; undefined from then on. */
+  #waiting: Ask[] | undefined = []
+  #closed = false
+
+  constructor(options: PoolOptions, broken: (socket: UdpSocket) => void) {
+    this.#options = options
+    this.#broken = broken
+    this.opened = options.clock.monotonic()
+    const { host, port } = options.target
+    const family = host.includes(':') ? 6 : 4
+    // The address is one already: without this, dgram asks the resolver's thread pool about it.
+    const lookup = (name: string, _: unknown, done: (error: null, address: string, family: number) => void): void =>
+      done(null, name, family)
+    this.#socket = createSocket({ type: family === 6 ? 'udp6' : 'udp4', lookup })
+    this.#socket.unref()
+    this.#socket.on('error', (error) => this.#fault(error))
+    this.#socket.on('message', (data) => this.#receive(data))
+    const connected = (error?: Error): void => (error === undefined ? this.#flush() : this.#fault(error))
+    const connect = (): void => this.#socket.connect(port, host, connected)
+    if (options.sourceAddress === undefined) connect()
+    else this.#socket.bind({ address: options.sourceAddress, port: 0 }, connect)
+  }
+
+  send(ask: Ask): void {
+    this.queries++
+    ask.via = this
+    ask.id = this.#options.ids.unused(this.pending)
+    this.pending.set(ask.id, ask)
+    if (this.#waiting === undefined) this.#write(ask)
+    else this.#waiting.push(ask)
+  }
+
+  forget(ask: Ask): void {
+    this.pending.delete(ask.id)
+  }
+
+  get local(): string {
+    if (this.#closed || this.#waiting !== undefined) return ''
+    const { address, port } = this.#socket.address()
+    return joinHostPort(address, port)
+  }
+
+  /** Ends all that waits here with `error`, and the socket. */
+  fail(error: Error): void {
+    this.close()
+    const asks = [...this.pending.values()]
+    this.pending.clear()
+    for (const ask of asks) ask.settle(undefined, error)
+  }
+
+  close(): void {
+    if (this.#closed) return
+    this.#closed = true
+    this.#socket.close()
+  }
+
+  #flush(): void {
+    const waiting = this.#waiting ?? []
+    this.#waiting = undefined
+    for (const ask of waiting) if (!ask.settled) this.#write(ask)
+  }
+
+  #write(ask: Ask): void {
+    if (this.#closed) return
+    ask.sentAt = this.#options.clock.monotonic()
+    // Without a callback, a failure is an 'error' event.
+    this.#socket.send(ask.frame, PREFIX, ask.frame.length - PREFIX)
+  }
+
+  #receive(data: Buffer): void {
+    const ask = data.length < 2 ? undefined : this.pending.get(data.readUInt16BE(0))
+    const verdict = ask === undefined ? 'other' : compare(ask.frame, data)
+    if (ask === undefined || verdict === 'other') {
+      this.#options.ignored()
+      return
+    }
+    const found = inspect(data)
+    if (found === undefined) {
+      // Forged or damaged: the real one may still come.
+      this.#options.ignored()
+      return
+    }
+    this.pending.delete(ask.id)
+    if (verdict === 'case' && ask.exact) ask.settle(undefined, CASE_MISMATCH)
+    else ask.settle(found, undefined)
+  }
+
+  /** An ICMP error (connection refused, unreachable) tells nothing of which query it was: it holds for all on this socket. */
+  #fault(error: NodeJS.ErrnoException): void {
+    if (this.#closed) return
+    const { label } = this.#options.target
+    const { local } = this
+    this.#broken(this)
+    this.fail(new Error(faultText('udp', this.#waiting === undefined ? 'read' : 'dial', local, label, error), { cause: error }))
+  }
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection refused',
+  ECONNRESET: 'connection reset by peer',
+  EHOSTUNREACH: 'no route to host',
+  ENETUNREACH: 'network is unreachable',
+  EPIPE: 'broken pipe',
+  ETIMEDOUT: 'connection timed out',
+  EADDRNOTAVAIL: 'cannot assign requested address',
+  EMFILE: 'too many open files',
+  EMSGSIZE: 'message too long',
+  EPERM: 'operation not permitted',
+  EACCES: 'permission denied',
+}
+
+/** An error as Go words it, which is what people's `errors consolidate` patterns look for. */
+export function faultText(proto: string, what: 'read' | 'dial', local: string, label: string, error: NodeJS.ErrnoException): string {
+  const reason = REASONS[error.code ?? '']
+  if (what === 'dial') return `dial ${proto} ${label}: ${reason === undefined ? error.message : `connect: ${reason}`}`
+  return `${what} ${proto} ${local}->${label}: ${reason === undefined ? error.message : `${what}: ${reason}`}`
+}
