@@ -18,7 +18,7 @@ describe('kubernetes options', () => {
       primaryZone: 'cluster.local.',
       source: {
         access: { kind: 'cluster' },
-        needs: { endpoints: true, pods: false, podNames: false, zones: false, multicluster: false },
+        needs: { endpoints: true, pods: false, podNames: false, podLabels: false, zones: false, multicluster: false },
         labels: undefined,
         namespaceLabels: undefined,
         qps: 0,

@@ -30,6 +30,8 @@ export interface SourceNeeds {
   readonly podNames: boolean
   /** `SlicePut.zones`; with `zonal`. */
   readonly zones: boolean
+  /** `PodPut.labels`; with `pods verified` in a block that has `metadata`. */
+  readonly podLabels: boolean
   /** ServiceImports and multi-cluster slices. */
   readonly multicluster: boolean
 }
@@ -280,6 +282,7 @@ function finish(draft: Draft, primaryZone: string, use: Directive, ctx: OptionsC
         endpoints: draft.endpoints,
         pods: draft.pods === 'verified',
         podNames: draft.endpointPodNames,
+        podLabels: draft.pods === 'verified' && ctx.block.directives.some(({ name }) => name === 'metadata'),
         zones: draft.zonal,
         multicluster: draft.multiclusterZones.length > 0,
       },

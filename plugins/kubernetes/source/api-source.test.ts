@@ -9,7 +9,7 @@ import type { ReflectorTimes } from './reflector.js'
 
 /** Fast, but with the proportions of real life. */
 const TIMES: ReflectorTimes = { backoff: { first: 10, longest: 100 }, watch: 300_000, silence: 400, grace: 40 }
-const NEEDS = { endpoints: true, pods: false, podNames: false, zones: false, multicluster: false }
+const NEEDS = { endpoints: true, pods: false, podNames: false, podLabels: false, zones: false, multicluster: false }
 
 interface Running {
   readonly log: FakeLog
@@ -56,7 +56,6 @@ function run(api: FakeKubeApi, over: Partial<Omit<SourceOptions, 'needs'>> & { n
     key: 'k',
     options,
     access: openAccess(access),
-    podLabels: false,
     log,
     clock: realClock,
     metrics,

@@ -13,7 +13,6 @@ export interface ApiSourceOptions {
   readonly key: string
   readonly options: SourceOptions
   readonly access: ApiAccess
-  readonly podLabels: boolean
   readonly log: Logger
   readonly clock: Clock
   readonly metrics: MetricsScope
@@ -43,7 +42,7 @@ export function apiSource(o: ApiSourceOptions): Source<ClusterRecord> {
     const resources = resourcesFor(o.options)
     const missing = new Set(resources)
     const reflector = (resource: (typeof resources)[number]) => {
-      const sink = new ResourceSink({ resource, store: target, needs: o.options.needs, podLabels: o.podLabels, log: o.log, latency })
+      const sink = new ResourceSink({ resource, store: target, needs: o.options.needs, log: o.log, latency })
       const onListed = () => {
         missing.delete(resource)
         if (missing.size > 0) return

@@ -12,8 +12,6 @@ export interface SinkOptions {
   readonly resource: Resource
   readonly store: ClusterStore
   readonly needs: SourceNeeds
-  /** Keep the labels of pods. */
-  readonly podLabels: boolean
   readonly log: Logger
   readonly latency: ProgrammingLatency
 }
@@ -75,7 +73,7 @@ export class ResourceSink implements ObjectSink {
 
   /** undefined: nothing can be said about the object; []: it has no records. */
   #pack(object: RawObject, meta: PackedMeta): readonly ObjectPut[] | undefined {
-    const { resource, needs, podLabels } = this.#o
+    const { resource, needs } = this.#o
     try {
       switch (resource.name) {
         case 'services':
@@ -88,7 +86,7 @@ export class ResourceSink implements ObjectSink {
           return [packServiceImport(object, meta)]
         case 'pods': {
           if (meta.terminating) return undefined
-          const pod = packPod(object, meta, podLabels)
+          const pod = packPod(object, meta, needs.podLabels)
           return pod === undefined ? [] : [pod]
         }
       }

@@ -1,0 +1,44 @@
+/** The control half of the kubernetes plugin: the source that the options name, registered under the key that the replicas ask for. */
+import { existsSync } from 'node:fs'
+import type { ControlContext, ControlPart, Directive } from '../../src/plugins/contract.js'
+import { parseOptions, type SourceOptions, sourceKey } from './options.js'
+import { type ApiAccess, openAccess } from './source/access.js'
+import { apiSource } from './source/api-source.js'
+import { manifestSource } from './source/manifest-source.js'
+
+export function control(uses: readonly Directive[], ctx: ControlContext): ControlPart | undefined {
+  const { source: options } = parseOptions(uses, ctx)
+  if (options.access.kind === 'manifests') checkPaths(options.access.paths, uses, ctx)
+  if (ctx.checking) return undefined
+  const key = sourceKey(options)
+  const { log, clock, metrics } = ctx
+  if (options.access.kind === 'manifests') {
+    ctx.source(manifestSource({ key, paths: options.access.paths, options, log, clock }))
+  } else {
+    ctx.source(apiSource({ key, options, access: reach(options.access, uses, ctx), log, clock, metrics }))
+  }
+  return undefined
+}
+
+function reach(
+  access: Exclude<SourceOptions['access'], { kind: 'manifests' }>,
+  uses: readonly Directive[],
+  ctx: ControlContext,
+): ApiAccess {
+  try {
+    return openAccess(access)
+  } catch (error) {
+    throw ctx.fail((error as Error).message, uses[0])
+  }
+}
+
+/** A start without any objects would deny every name: so a path that is not there is an error then, and a remark of `check`. */
+function checkPaths(paths: readonly string[], uses: readonly Directive[], ctx: ControlContext): void {
+  const at = uses[0]?.block?.find(({ name }) => name === 'manifests') ?? uses[0]
+  for (const path of paths) {
+    if (existsSync(path)) continue
+    const message = `manifests: no such file or folder: ${path}`
+    if (!ctx.checking) throw ctx.error(message, at)
+    ctx.note(message, at)
+  }
+}
