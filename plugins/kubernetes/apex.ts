@@ -15,7 +15,8 @@ const NS_LABELS: readonly string[] = ['ns', 'dns']
 
 /** Octets of the addresses listened on, or of all of this machine; loopback ones serve nobody else. */
 export function localAddresses(bound: readonly string[] | undefined): string[] {
-  const texts = bound ?? Object.values(networkInterfaces()).flatMap((list) => list?.map((address) => address.address) ?? [])
+  const all = bound === undefined || bound.some((address) => address === '0.0.0.0' || address === '::')
+  const texts = all ? Object.values(networkInterfaces()).flatMap((list) => list?.map((address) => address.address) ?? []) : bound
   const octets = texts.map((text) => octetsOf(text.split('%')[0]!)).filter((address) => address !== '' && !isLoopback(address))
   return [...new Set(octets)]
 }
