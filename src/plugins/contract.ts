@@ -24,7 +24,7 @@ export { quote } from '../corefile/quote.js'
 export { endpointAddress } from './endpoint.js'
 export { compilePattern, MAX_PATTERN, type Pattern } from './pattern.js'
 export * from './query.js'
-export { rcodeOf, type Watcher, watch } from './watch.js'
+export { isCrash, rcodeOf, type Watcher, watch } from './watch.js'
 export { formatDuration, ONCE, wrongCount } from './words.js'
 export { type Argument, CorefileError, type Directive, nearest, type Position, type Transport, type ZoneKey }
 

@@ -17,6 +17,7 @@ import {
   type MetricsScope,
   nearest,
   type Plugin,
+  type PluginModule,
   type Proto,
   Query,
   type Replica,
@@ -215,6 +216,17 @@ export function fakeContext(plugin: string, over: Partial<FakeContext> & { sibli
 /** Directives from Corefile text, one or several lines: `directives('cache 30 {\n success 10\n}')`; the first stands on line 2. */
 export function directives(text: string): readonly Directive[] {
   return parseCorefile(`. {\n${text}\n}\n`, 'Corefile').blocks[0]?.directives ?? []
+}
+
+/** Runs the set-up of a module on the uses of its directive in `text`; `over` replaces members of the context. */
+export function setUp<P extends Plugin = Plugin>(
+  module: PluginModule,
+  text: string,
+  over: Parameters<typeof fakeContext>[1] = {},
+): { plugin: P; context: FakeContext } {
+  const context = fakeContext(module.name, over)
+  const uses = directives(text).filter(({ name }) => name === module.name)
+  return { plugin: module.setup(uses, context) as P, context }
 }
 
 export interface QueryOptions {

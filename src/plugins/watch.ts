@@ -28,6 +28,10 @@ export function watch(query: Query, next: Handler, seen: Watcher): Reply | Promi
   )
 }
 
+/** A fault in a plugin's code, not an outcome it chose: the server logs and counts it by itself. */
+export const isCrash = (error: unknown): boolean =>
+  error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError
+
 /** The rcode that the server answers a failure with. */
 export const rcodeOf = (error: unknown): number => (error instanceof ServeError ? error.rcode : 2)
 

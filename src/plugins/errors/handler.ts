@@ -5,6 +5,7 @@ import {
   type Clock,
   formatDuration,
   type Handler,
+  isCrash,
   isPromise,
   type Logger,
   type Pattern,
@@ -14,6 +15,9 @@ import {
   rcodeOf,
   type Timer,
 } from '../contract.js'
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: those are what it is about.
+const CONTROL = /[\x00-\x1f\x7f]/g
 
 export const LEVELS = ['warning', 'error', 'info', 'debug'] as const
 export type Level = (typeof LEVELS)[number]
@@ -68,11 +72,14 @@ export class ErrorsPlugin implements Plugin {
   }
 
   #report(query: Query, error: unknown): void {
+    // The server prints those, with or without `errors`.
+    if (isCrash(error)) return
     if (typeof error === 'object' && error !== null) {
       if (this.#printed.get(error) === query.arrival) return
       this.#printed.set(error, query.arrival)
     }
-    const message = error instanceof Error ? error.message : String(error)
+    // One error, one line, whatever an upstream put into it.
+    const message = (error instanceof Error ? error.message : String(error)).replace(CONTROL, '?')
     const rule = this.#rules.find((r) => r.pattern.test(message))
     if (rule !== undefined && this.#consolidated(rule)) return
     this.#log[rule?.level ?? 'error'](`${rcodeOf(error)} ${query.name.toLowerCase()} ${typeName(query.type)}: ${message}`)

@@ -3,6 +3,7 @@ import { fullLength, type Message } from '../../dns/index.js'
 import {
   type BlockConfig,
   type Handler,
+  isCrash,
   type Plugin,
   type Query,
   type Reply,
@@ -52,6 +53,8 @@ export class Prometheus implements Plugin {
   }
 
   readonly #seen = (query: Query, message: Message | undefined, size: number, rcode: number, error: unknown): void => {
+    // Comes again as an answer of the server's own.
+    if (isCrash(error)) return
     const made = error === undefined && message !== undefined && message.by !== ''
     this.#counts(query.server, query.zone, query.view).add(
       query.type,
