@@ -1,6 +1,7 @@
 /** The kubernetes directive: names of a cluster's services and pods. */
 import type { PluginModule } from '../../src/plugins/contract.js'
 import { ClusterReplica } from './cluster-index.js'
+import { control } from './control.js'
 import { Kubernetes } from './kubernetes.js'
 import { parseOptions, sourceKey } from './options.js'
 
@@ -19,5 +20,6 @@ const module: PluginModule = {
     ctx.replica(key, replica)
     return new Kubernetes(options, replica, ctx)
   },
+  control,
 }
 export default module

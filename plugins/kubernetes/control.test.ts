@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest'
+import { parseCorefile } from '../../src/corefile/parse.js'
+import { fakeContext } from '../../src/plugins/testing.js'
+import kubernetes from './index.js'
+import { parseOptions, sourceKey } from './options.js'
+
+function start(body: string, checking = false) {
+  const uses = parseCorefile(`. {\n kubernetes cluster.local {\n${body}\n }\n}`, 'Corefile').blocks[0]!.directives
+  const ctx = fakeContext('kubernetes', { checking })
+  kubernetes.control!(uses, ctx)
+  return { ctx, key: sourceKey(parseOptions(uses, ctx).source) }
+}
+
+describe('the control half', () => {
+  it('registers a source under the key that the replica asks for', () => {
+    const { ctx, key } = start('endpoint http://127.0.0.1:8080')
+    expect(ctx.sources.map((source) => source.key)).toEqual([key])
+    expect(start('manifests /').ctx.sources).toHaveLength(1)
+  })
+
+  it('has the same key for options that do not concern the source, and another one for those that do', () => {
+    const { key } = start('endpoint http://127.0.0.1:8080')
+    expect(start('endpoint http://127.0.0.1:8080\nttl 30\nnamespaces a b\npods insecure\nfallthrough').key).toBe(key)
+    for (const other of ['pods verified', 'labels a=b', 'namespace_labels a', 'noendpoints', 'zonal', 'apiserver_qps 3'])
+      expect(start(`endpoint http://127.0.0.1:8080\n${other}`).key).not.toBe(key)
+    expect(start('endpoint http://127.0.0.1:8081').key).not.toBe(key)
+  })
+
+  it.each([
+    ['', 'access from inside the cluster: known, not built yet'],
+    ['endpoint https://a\ntls /a /b /c', 'tls: known, not built yet'],
+    ['kubeconfig /x', 'kubeconfig: known, not built yet'],
+    ['endpoint ftp://x', 'invalid endpoint "ftp://x"'],
+    ['manifests /no/such/thing', 'manifests: no such file or folder: /no/such/thing'],
+  ])('refuses to start with %j, but lets check pass', (body, message) => {
+    expect(() => start(body)).toThrow(message)
+    expect(start(body, true).ctx.sources).toEqual([])
+  })
+})
