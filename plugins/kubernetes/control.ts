@@ -7,7 +7,8 @@ import { apiSource } from './source/api-source.js'
 import { manifestSource } from './source/manifest-source.js'
 
 export function control(uses: readonly Directive[], ctx: ControlContext): ControlPart | undefined {
-  const { source: options } = parseOptions(uses, ctx)
+  // The serving half has told the warnings already.
+  const { source: options } = parseOptions(uses, { ...ctx, warn: () => undefined })
   if (options.access.kind === 'manifests') checkPaths(options.access.paths, uses, ctx)
   if (ctx.checking) return undefined
   const key = sourceKey(options)
