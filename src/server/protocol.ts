@@ -1,13 +1,8 @@
 /** What control and a serving thread say to each other. Plain data: it crosses a MessagePort, or a direct channel in tests. */
 import type { Corefile } from '../corefile/tree.js'
+import type { PluginEntry } from '../plugins/load.js'
 
-/** How a serving thread finds the modules of a generation: the plugin table in chain order. */
-export interface PluginEntry {
-  readonly directive: string
-  /** Package name, file URL, or the folder name of a built-in. undefined: CoreDNS has it, we not yet. */
-  readonly specifier: string | undefined
-  readonly builtin: boolean
-}
+export type { PluginEntry }
 
 export interface ServingOptions {
   /** Default port of `dns://` keys (-dns.port). */
@@ -57,6 +52,8 @@ export type FromServing =
       readonly kind: 'metrics'
       readonly families: readonly FamilyNotice[]
       readonly children: readonly ChildNotice[]
+      /** Children that are out of the text until they are announced again; their slots are kept for them. */
+      readonly removed: readonly ChildNotice[]
       readonly chunks: readonly SharedArrayBuffer[]
     }
   | { readonly kind: 'exit'; readonly code: number }
