@@ -1,16 +1,15 @@
 /** The line between control and a serving thread: over a MessagePort or Worker, or directly where both halves share a thread. */
+import type { MessagePort, Worker } from 'node:worker_threads'
 import type { Channel } from './protocol.js'
 
-interface PortLike {
-  postMessage(message: unknown): void
-  on(event: 'message', listener: (message: never) => void): unknown
-}
-
 /** Over `parentPort`, a MessagePort or a Worker. */
-export function portChannel<Out, In>(port: PortLike, close: () => void = () => undefined): Channel<Out, In> {
+export function portChannel<Out, In>(port: MessagePort | Worker, close: () => void = () => undefined): Channel<Out, In> {
   return {
     post: (message) => port.postMessage(message),
-    onMessage: (listener) => void port.on('message', listener as (message: never) => void),
+    onMessage: (listener) => {
+      if ('threadId' in port) port.on('message', listener)
+      else port.on('message', listener)
+    },
     close,
   }
 }

@@ -1,0 +1,118 @@
+/** Watched data in the control thread: each source runs once, whoever asks for it, and every serving thread has a copy that follows it. */
+import type { Source } from '../plugins/contract.js'
+import type { ToServing } from './protocol.js'
+
+type SourceMessage = Extract<ToServing, { kind: 'source' }>
+
+/** One thread's copy of one source. */
+interface Subscriber {
+  readonly post: (message: SourceMessage) => void
+  number: number
+  /** Parts of the snapshot that wait for their turn; deltas queue up behind them. */
+  readonly queue: { op: SourceMessage['op']; part: readonly unknown[] }[]
+  pumping: boolean
+}
+
+interface Running {
+  readonly source: Source
+  readonly users: Set<number>
+  readonly subscribers: Map<number, Subscriber>
+  started: Promise<void>
+}
+
+export class Sources {
+  readonly #running = new Map<string, Running>()
+  /** Subscriptions that came before their source: thread number and how to reach it. */
+  readonly #early = new Map<string, Map<number, Subscriber['post']>>()
+  readonly #report: (error: Error) => void
+
+  constructor(report: (error: Error) => void) {
+    this.#report = report
+  }
+
+  /** The generation uses `source`, or the one that runs already under its key. */
+  use(generation: number, source: Source): void {
+    const known = this.#running.get(source.key)
+    if (known !== undefined) {
+      known.users.add(generation)
+      return
+    }
+    const running: Running = { source, users: new Set([generation]), subscribers: new Map(), started: Promise.resolve() }
+    this.#running.set(source.key, running)
+    for (const [thread, post] of this.#early.get(source.key) ?? []) this.#attach(running, thread, post)
+    this.#early.delete(source.key)
+  }
+
+  /** Starts those that the generation brought. Rejects with what the first failing one throws. */
+  async start(generation: number): Promise<void> {
+    const fresh = [...this.#running.values()].filter((r) => r.users.size === 1 && r.users.has(generation))
+    for (const running of fresh) {
+      running.started = Promise.resolve(running.source.start((part) => this.#emit(running, part)))
+      await running.started
+    }
+  }
+
+  /** The generation is over, or never came to be: what nobody else uses stops. */
+  async release(generation: number): Promise<void> {
+    for (const [key, running] of this.#running) {
+      if (!running.users.delete(generation) || running.users.size > 0) continue
+      this.#running.delete(key)
+      try {
+        await running.source.stop()
+      } catch (error) {
+        this.#report(error as Error)
+      }
+    }
+  }
+
+  subscribe(key: string, thread: number, post: Subscriber['post']): void {
+    const running = this.#running.get(key)
+    if (running !== undefined) return this.#attach(running, thread, post)
+    const early = this.#early.get(key) ?? new Map<number, Subscriber['post']>()
+    this.#early.set(key, early.set(thread, post))
+  }
+
+  unsubscribe(key: string, thread: number): void {
+    this.#running.get(key)?.subscribers.delete(thread)
+    this.#early.get(key)?.delete(thread)
+  }
+
+  /** The thread has ended. */
+  drop(thread: number): void {
+    for (const { subscribers } of this.#running.values()) subscribers.delete(thread)
+    for (const early of this.#early.values()) early.delete(thread)
+  }
+
+  /** A new subscription gets the whole state as it is in this turn, in parts over as many turns as it takes. */
+  #attach(running: Running, thread: number, post: Subscriber['post']): void {
+    const subscriber: Subscriber = { post, number: 0, queue: [{ op: 'begin', part: [] }], pumping: false }
+    for (const part of running.source.snapshot()) subscriber.queue.push({ op: 'apply', part })
+    subscriber.queue.push({ op: 'swap', part: [] })
+    running.subscribers.set(thread, subscriber)
+    this.#pump(running.source.key, subscriber)
+  }
+
+  #emit(running: Running, part: readonly unknown[]): void {
+    for (const subscriber of running.subscribers.values()) {
+      subscriber.queue.push({ op: 'apply', part })
+      this.#pump(running.source.key, subscriber)
+    }
+  }
+
+  /** One part a turn while a snapshot is under way, so that neither end is blocked by it. */
+  #pump(key: string, subscriber: Subscriber): void {
+    if (subscriber.pumping) return
+    const step = (): void => {
+      const next = subscriber.queue.shift()
+      if (next === undefined) {
+        subscriber.pumping = false
+        return
+      }
+      subscriber.post({ kind: 'source', key, number: subscriber.number++, op: next.op, part: next.part })
+      if (subscriber.queue.length === 0) subscriber.pumping = false
+      else setImmediate(step)
+    }
+    subscriber.pumping = true
+    step()
+  }
+}
