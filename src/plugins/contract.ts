@@ -171,8 +171,8 @@ export interface ControlProcess {
   healthy(): boolean
   /** Prometheus text of all metrics. */
   metricsText(): Promise<{ contentType: string; body: string }>
-  /** Reads the Corefile again and changes over to it; resolves when done. Never throws: failures are logged and counted. */
-  reload(): Promise<void>
+  /** Reads the Corefile again and changes over to it; resolves when done, to the reason if it could not. Failures are logged and counted. */
+  reload(): Promise<Error | undefined>
   /** Hash of the Corefile and its imports as they are on disk now; undefined if it cannot be read or parsed. */
   readConfig(): { readonly sha512: string; readonly error: Error | undefined }
   /** Ends the process as a fatal error does, with this exit code. */

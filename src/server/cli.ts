@@ -1,4 +1,64 @@
-/** The command line. */
-export async function main(_args: readonly string[]): Promise<number> {
-  return 1
+/** The command line: CoreDNS's flags for the server, and the commands `check` and `query`. */
+import { listPlugins, pluginTable } from '../plugins/load.js'
+import { chooseInput } from './config.js'
+import { type Flags, HelpAsked, parseFlags, UsageError, usage } from './flags.js'
+
+const PROGRAM = 'cairndns'
+const COMMANDS: ReadonlySet<string> = new Set(['check', 'query', 'help'])
+
+/** Runs to the end and resolves to the exit code. Never rejects: what goes wrong is a line on standard error. */
+export async function main(args: readonly string[]): Promise<number> {
+  try {
+    if (COMMANDS.has(args[0] ?? '')) {
+      const { runCommand } = await import('./commands.js')
+      return await runCommand(args)
+    }
+    return await runServer(parseFlags(args))
+  } catch (error) {
+    if (error instanceof HelpAsked) {
+      process.stderr.write(usage(PROGRAM))
+      return 0
+    }
+    process.stderr.write(`${(error as Error).message}\n`)
+    if (!(error instanceof UsageError)) return 1
+    process.stderr.write(usage(PROGRAM))
+    return 2
+  }
+}
+
+async function runServer({ values, switches, rest }: Flags): Promise<number> {
+  if (rest.length > 0) throw new Error(`extra command line arguments: [${rest.join(' ')}]`)
+  const { serve, versionLines } = await import('./process.js')
+  if (switches.has('version')) {
+    process.stdout.write(`${versionLines().join('\n')}\n`)
+    return 0
+  }
+  const plugins = pluginTable(values.get('plugin-cfg'))
+  if (switches.has('plugins')) {
+    process.stdout.write(`${listPlugins(plugins)}\n`)
+    return 0
+  }
+  const port = values.get('dns.port') ?? '53'
+  const started = switches.has('hints') ? (await import('./hints.js')).printHints : undefined
+  return serve({
+    input: chooseInput(values.get('conf'), port),
+    port,
+    plugins,
+    threads: threadCount(values.get('threads')),
+    quiet: switches.has('quiet'),
+    pidfile: values.get('pidfile'),
+    ...(started === undefined ? {} : { started }),
+  })
+}
+
+function threadCount(text: string | undefined): number {
+  if (text === undefined) return 1
+  const count = Number(text)
+  if (!Number.isInteger(count) || count < 1 || count > 256)
+    throw new UsageError(`invalid value ${JSON.stringify(text)} for flag -threads: expected 1 to 256`)
+  if (count > 1) {
+    process.stderr.write('Warning: several serving threads are not built yet; serving with one\n')
+    return 1
+  }
+  return count
 }

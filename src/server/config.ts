@@ -15,7 +15,9 @@ export interface ConfigInput {
 }
 
 /** Directives that CoreDNS had and removed, and what reads them now. */
-const RENAMED: ReadonlyMap<string, { readonly to: string; readonly since: string }> = new Map([['proxy', { to: 'forward', since: '1.5.0' }]])
+const RENAMED: ReadonlyMap<string, { readonly to: string; readonly since: string }> = new Map([
+  ['proxy', { to: 'forward', since: '1.5.0' }],
+])
 
 /** `-conf FILE`, `-conf stdin`, else `Corefile` in the working directory if there is one, else CoreDNS's own default. */
 export function chooseInput(conf: string | undefined, port: string): ConfigInput {
@@ -54,10 +56,14 @@ export interface LoadOptions {
   readonly plugins: readonly PluginEntry[]
 }
 
+/** As the parser takes it: not there rather than undefined. */
+export const envOf = ({ env }: { readonly env?: LoadOptions['env'] | undefined }): Pick<LoadOptions, 'env'> =>
+  env === undefined ? {} : { env }
+
 /** Text to a tree whose directives are all known and built. Throws CorefileError. A file without blocks is CoreDNS's default. */
 export function loadConfig(text: string, file: string, { env, port, plugins }: LoadOptions): Corefile {
   const directives = [...plugins.map(({ directive }) => directive), ...RENAMED.keys()]
-  const options = { directives, ...(env === undefined ? {} : { env }) }
+  const options = { directives, ...envOf({ env }) }
   let tree = parseCorefile(text, file, options)
   if (tree.blocks.length === 0) tree = { ...parseCorefile(defaultCorefile(port), file, options), sources: tree.sources }
   const renamed = rename(tree)
@@ -93,6 +99,9 @@ export function configHash({ blocks }: Corefile): string {
     directive.args.map(({ text }) => text),
     directive.block?.map(plain) ?? null,
   ]
-  const parsed = blocks.map(({ keys, directives }) => [keys.map(({ zone, transport, port }) => [zone, transport, port]), directives.map(plain)])
+  const parsed = blocks.map(({ keys, directives }) => [
+    keys.map(({ zone, transport, port }) => [zone, transport, port]),
+    directives.map(plain),
+  ])
   return createHash('sha512').update(JSON.stringify(parsed)).digest('hex')
 }

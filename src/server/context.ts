@@ -1,7 +1,7 @@
 /** What a plugin's set-up gets to work with, in a serving thread and in `check`. */
 import { isAbsolute, join, resolve } from 'node:path'
 import { type Argument, CorefileError, type Directive, nearest, type Position } from '../corefile/tree.js'
-import type { Plugin, SetupContext } from '../plugins/contract.js'
+import type { BlockConfig, Clock, Logger, MetricsScope, Plugin, SetupContext } from '../plugins/contract.js'
 import type { Block } from './block.js'
 import type { Generation } from './generation.js'
 
@@ -24,26 +24,56 @@ export function configError(plugin: string, message: string, at: Place | undefin
   return error
 }
 
-/** `uses` are the directives that this set-up is about; they tell where, when the plugin does not. */
-export function makeContext(generation: Generation, block: Block, plugin: string, uses: readonly Directive[]): SetupContext {
-  const { deps } = generation
-  const place = (at: Place | undefined): string => {
+export interface ContextParts {
+  readonly block: BlockConfig
+  readonly plugin: string
+  /** The directives that this set-up is about; they tell where, when the plugin does not. */
+  readonly uses: readonly Directive[]
+  readonly log: Logger
+  readonly clock: Clock
+  readonly metrics: MetricsScope
+  readonly checking: boolean
+  /** Take whole lines. */
+  readonly note: (line: string) => void
+  readonly warn: (line: string) => void
+}
+
+/** What set-up in a serving thread and the control part have in common. */
+export function commonContext({ block, plugin, uses, log, clock, metrics, checking, note, warn }: ContextParts) {
+  const line = (message: string, at: Place | undefined): string => {
     const pos = positionOf(at ?? uses[0]!)
-    return `${pos.file}:${pos.line}`
+    return `${pos.file}:${pos.line}: plugin/${plugin}: ${message}`
   }
   return {
-    block: block.config,
-    log: deps.logger(plugin),
-    clock: deps.clock,
-    metrics: deps.metrics,
-    checking: deps.checking ?? false,
+    block,
+    log,
+    clock,
+    metrics,
+    checking,
+    error: (message: string, at?: Place, candidates?: Iterable<string>) => configError(plugin, message, at ?? uses[0], candidates),
+    fail: (message: string) => new Error(`plugin/${plugin}: ${message}`),
+    note: (message: string, at?: Place) => note(line(message, at)),
+    warn: (message: string, at?: Place) => warn(line(message, at)),
+    path: (file: string) => (isAbsolute(file) ? file : resolve(join(block.root, file))),
+  }
+}
+
+export function makeContext(generation: Generation, block: Block, plugin: string, uses: readonly Directive[]): SetupContext {
+  const { deps } = generation
+  return {
+    ...commonContext({
+      block: block.config,
+      plugin,
+      uses,
+      log: deps.logger(plugin),
+      clock: deps.clock,
+      metrics: deps.metrics,
+      checking: deps.checking ?? false,
+      note: (text) => void generation.notes.push(text),
+      warn: (text) => void generation.warnings.push(text),
+    }),
     thread: generation.options.thread,
     chain: block.plugins,
-    error: (message, at, candidates) => configError(plugin, message, at ?? uses[0], candidates),
-    fail: (message) => new Error(`plugin/${plugin}: ${message}`),
-    note: (message, at) => void generation.notes.push(`${place(at)}: plugin/${plugin}: ${message}`),
-    warn: (message, at) => void generation.warnings.push(`${place(at)}: plugin/${plugin}: ${message}`),
-    path: (file) => (isAbsolute(file) ? file : resolve(join(block.config.root, file))),
     find: (name) => block.plugins.find((other) => other.name === name),
     findAll: (name) => block.plugins.filter((other) => other.name === name),
     everywhere: (name) => generation.blocks.flatMap(({ config, plugins }) => holders(config, plugins, name)),

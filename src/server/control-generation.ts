@@ -1,6 +1,15 @@
 /** The control half of one generation: HTTP endpoints, sources and pollers of its plugins. */
 import type { Corefile, Directive } from '../corefile/tree.js'
-import type { Clock, ControlContext, ControlPart, ControlProcess, MetricsScope, PluginModule, SetupContext, Source } from '../plugins/contract.js'
+import type {
+  Clock,
+  ControlContext,
+  ControlPart,
+  ControlProcess,
+  MetricsScope,
+  PluginModule,
+  SetupContext,
+  Source,
+} from '../plugins/contract.js'
 import { type Block, completeBlock, makeBlock } from './block.js'
 import { commonContext } from './context.js'
 import { HttpPlan } from './http.js'
@@ -119,7 +128,17 @@ export class ControlGeneration {
     const { clock, loggers, metrics } = this.#surroundings
     // Notes and warnings are the serving half's to tell: it sees the same directives.
     const silent = (): void => undefined
-    return commonContext({ block: block.config, plugin: module.name, uses, clock, metrics, checking: false, log: loggers.for(module.name), note: silent, warn: silent })
+    return commonContext({
+      block: block.config,
+      plugin: module.name,
+      uses,
+      clock,
+      metrics,
+      checking: false,
+      log: loggers.for(module.name),
+      note: silent,
+      warn: silent,
+    })
   }
 }
 

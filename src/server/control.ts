@@ -2,9 +2,9 @@
  * The control half: reads the Corefile, builds a generation over all serving threads, changes over to it in one step or not at all,
  * and ends the process in order. It answers no query itself.
  */
-import type { Corefile } from '../corefile/tree.js'
+import { type Corefile, parseCorefile } from '../corefile/index.js'
 import type { Clock, ControlProcess, Logger, MetricsScope, PluginModule } from '../plugins/contract.js'
-import { type ConfigInput, configHash, type LoadOptions, loadConfig } from './config.js'
+import { type ConfigInput, configHash, envOf, type LoadOptions, loadConfig } from './config.js'
 import { ControlGeneration, type ControlSurroundings } from './control-generation.js'
 import { HttpEndpoints, type HttpStage } from './http.js'
 import type { Loggers } from './log.js'
@@ -81,7 +81,7 @@ export class Control {
   metricsText(): Promise<{ contentType: string; body: string }> {
     return this.#process.metricsText()
   }
-  notReady(): readonly string[] {
+  notReady(): Promise<readonly string[]> {
     return this.#threads.notReady()
   }
 
@@ -188,15 +188,20 @@ export class Control {
   #message(thread: ServingThread, message: FromServing): void {
     switch (message.kind) {
       case 'log':
-        return this.#options.loggers.lines(message.text)
+        this.#options.loggers.lines(message.text)
+        break
       case 'metrics':
-        return this.#hub.take(thread.number, message)
+        this.#hub.take(thread.number, message)
+        break
       case 'subscribe':
-        return this.#sources.subscribe(message.key, thread.number, (part) => thread.handle.channel.post(part))
+        this.#sources.subscribe(message.key, thread.number, (part) => thread.handle.channel.post(part))
+        break
       case 'unsubscribe':
-        return this.#sources.unsubscribe(message.key, thread.number)
+        this.#sources.unsubscribe(message.key, thread.number)
+        break
       case 'exit':
-        return this.#options.exit(message.code)
+        this.#options.exit(message.code)
+        break
     }
   }
 
@@ -216,7 +221,7 @@ export class Control {
       reload: () => this.reload(),
       readConfig: () => {
         try {
-          return { sha512: configHash(this.#read()), error: undefined }
+          return { sha512: configHash(parseCorefile(this.#input.read(), this.#input.name, envOf(this.#options))), error: undefined }
         } catch (error) {
           return { sha512: '', error: error as Error }
         }

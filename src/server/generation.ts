@@ -113,10 +113,11 @@ export class Generation {
     })
   }
 
-  /** Names of plugins that are not ready, each once. */
+  /** Names of plugins that are not ready, each once, in blocks with `ready`. */
   notReady(): string[] {
     const names = new Set<string>()
-    for (const { plugins } of this.blocks) for (const plugin of plugins) if (plugin.ready?.() === false) names.add(plugin.name)
+    const watched = this.blocks.filter(({ config }) => config.directives.some(({ name }) => name === 'ready'))
+    for (const { plugins } of watched) for (const plugin of plugins) if (plugin.ready?.() === false) names.add(plugin.name)
     return [...names]
   }
 

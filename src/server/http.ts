@@ -115,7 +115,12 @@ function split(address: string): { host: string; port: number } {
 
 async function listen(address: string, routes: Routes, report: (error: Error) => void): Promise<Endpoint> {
   const { host, port } = split(address)
-  const options = { headersTimeout: LIMITS.headers, requestTimeout: LIMITS.request, keepAliveTimeout: LIMITS.idle, maxHeaderSize: LIMITS.headerBytes }
+  const options = {
+    headersTimeout: LIMITS.headers,
+    requestTimeout: LIMITS.request,
+    keepAliveTimeout: LIMITS.idle,
+    maxHeaderSize: LIMITS.headerBytes,
+  }
   const server = http.createServer({ ...options, connectionsCheckingInterval: 2_000 })
   server.maxConnections = LIMITS.connections
   server.timeout = LIMITS.idle
@@ -146,7 +151,9 @@ function answer(endpoint: Endpoint, request: http.IncomingMessage, response: htt
   const path = (request.url ?? '/').replace(/[?#].*/, '')
   const handler = find(endpoint.routes, path)
   if (handler === undefined) {
-    response.writeHead(404, { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' }).end('404 page not found\n')
+    response
+      .writeHead(404, { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' })
+      .end('404 page not found\n')
     return
   }
   const failed = (error: unknown): void => {

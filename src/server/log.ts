@@ -23,6 +23,10 @@ export class Loggers {
   flush(): void {
     this.#sink.flush()
   }
+  /** Whole lines that were formatted elsewhere. */
+  lines(text: string): void {
+    this.#sink.write(text)
+  }
   /** A line without a level, as the start-up banner has them. */
   raw(text: string): void {
     this.#sink.write(`${text}\n`)

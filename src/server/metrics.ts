@@ -110,17 +110,10 @@ export class SlotMetrics implements MetricsScope {
     )
   }
 
-  /** Adds the slots of another thread's child to this one's. */
+  /** Adds the slots of another thread's counter or histogram to this one's. */
   add({ name, help, type, labels, buckets }: FamilyNotice, values: readonly string[], slots: Float64Array): void {
-    if (type === 'counter')
-      return this.counter(name, help, labels)
-        .with(...values)
-        .inc(slots[0] ?? 0)
-    if (type === 'gauge')
-      return this.gauge(name, help, labels)
-        .with(...values)
-        .inc(slots[0] ?? 0)
-    this.histogram(name, help, labels, buckets).with(...values)
+    if (type === 'histogram') this.histogram(name, help, labels, buckets).with(...values)
+    else this.counter(name, help, labels).with(...values)
     const slot = this.#slot(this.#families.get(name)!.notice, values)
     const array = this.#arrayOf(slot)
     for (let i = 0; i < slots.length; i++) array[(slot % CHUNK_SLOTS) + i]! += slots[i]!

@@ -26,6 +26,8 @@ export type ToServing =
       readonly part: readonly unknown[]
     }
   | { readonly kind: 'log-level'; readonly debug: boolean }
+  /** Send a heartbeat now. */
+  | { readonly kind: 'beat' }
 
 export interface FailureText {
   readonly message: string

@@ -102,6 +102,9 @@ class ServingThread {
       case 'log-level':
         this.#deps.setDebug(message.debug)
         break
+      case 'beat':
+        this.#sign()
+        break
     }
   }
 
@@ -204,8 +207,12 @@ class ServingThread {
   }
 
   #beat(): void {
-    this.#channel.post({ kind: 'heartbeat', notReady: this.#current?.notReady() ?? [], inFlight: this.#dispatcher.waiting })
+    this.#sign()
     this.#heart = this.#deps.clock.timer(HEARTBEAT_MS, () => this.#beat())
+  }
+
+  #sign(): void {
+    this.#channel.post({ kind: 'heartbeat', notReady: this.#current?.notReady() ?? [], inFlight: this.#dispatcher.waiting })
   }
 
   #fatal(line: string): void {

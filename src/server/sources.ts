@@ -67,7 +67,10 @@ export class Sources {
 
   subscribe(key: string, thread: number, post: Subscriber['post']): void {
     const running = this.#running.get(key)
-    if (running !== undefined) return this.#attach(running, thread, post)
+    if (running !== undefined) {
+      this.#attach(running, thread, post)
+      return
+    }
     const early = this.#early.get(key) ?? new Map<number, Subscriber['post']>()
     this.#early.set(key, early.set(thread, post))
   }

@@ -13,7 +13,15 @@ export interface ServingHandle {
 export type Spawn = (index: number, count: number) => ServingHandle
 
 /** Milliseconds. A thread that is silent for `silent` is unhealthy, for `hung` replaced, unless it is preparing a configuration. */
-export const WATCH = { tick: 500, silent: 2_000, hung: 5_000, preparing: 60_000, firstBackoff: 100, longestBackoff: 10_000, calm: 60_000 } as const
+export const WATCH = {
+  tick: 500,
+  silent: 2_000,
+  hung: 5_000,
+  preparing: 60_000,
+  firstBackoff: 100,
+  longestBackoff: 10_000,
+  calm: 60_000,
+} as const
 
 /** What threads say that is not an answer to a request of ours. */
 export interface ThreadEvents {
@@ -36,7 +44,8 @@ export class ServingThread {
   readonly handle: ServingHandle
   readonly started: number
   lastSign: number
-  notReady: readonly string[] | undefined
+  /** Those who wait for the next heartbeat. */
+  readonly curious: ((notReady: readonly string[]) => void)[] = []
   preparing = false
   ended = false
   readonly waiters = new Map<string, Waiter>()
@@ -124,9 +133,10 @@ export class ServingThreads {
     )
   }
 
-  /** Plugins that are not ready in some thread. A thread that has said nothing since its last change counts as one. */
-  notReady(): readonly string[] {
-    return [...new Set(this.#threads.flatMap((thread) => thread.notReady ?? ['server']))]
+  /** Plugins that are not ready at this moment in some thread; a thread that doesn't answer in time is one of them, as "server". */
+  async notReady(): Promise<readonly string[]> {
+    const answers = await Promise.all(this.#threads.map((thread) => ask(thread)))
+    return [...new Set(answers.flat())]
   }
 
   healthy(): boolean {
@@ -154,19 +164,21 @@ export class ServingThreads {
     switch (message.kind) {
       case 'online':
       case 'stopped':
-        return waiter(message.kind)?.resolve(message)
+        waiter(message.kind)?.resolve(message)
+        break
       case 'prepared':
-        return waiter(`prepared:${message.generation}`)?.resolve(message)
       case 'failed':
-        return waiter(`prepared:${message.generation}`)?.resolve(message)
+        waiter(`prepared:${message.generation}`)?.resolve(message)
+        break
       case 'committed':
-        thread.notReady = undefined
-        return waiter(`committed:${message.generation}`)?.resolve(message)
+        waiter(`committed:${message.generation}`)?.resolve(message)
+        break
       case 'retired':
-        return this.#drained(message.generation, thread.number)
+        this.#drained(message.generation, thread.number)
+        break
       case 'heartbeat':
-        thread.notReady = message.notReady
-        return
+        for (const resolve of thread.curious.splice(0)) resolve(message.notReady)
+        break
       default:
         this.#events.message(thread, message)
     }
@@ -239,6 +251,18 @@ export class ServingThreads {
       void thread.handle.terminate()
     }
   }
+}
+
+function ask(thread: ServingThread): Promise<readonly string[]> {
+  if (thread.ended) return Promise.resolve(['server'])
+  return new Promise((resolve) => {
+    const late = setTimeout(() => resolve(['server']), WATCH.silent)
+    thread.curious.push((notReady) => {
+      clearTimeout(late)
+      resolve(notReady)
+    })
+    thread.handle.channel.post({ kind: 'beat' })
+  })
 }
 
 async function prepare(thread: ServingThread, generation: number, corefile: Corefile): Promise<Extract<FromServing, { kind: 'prepared' }>> {

@@ -6,4 +6,12 @@ import { serveOn } from './spawn.js'
 
 const port = parentPort
 if (port === null) throw new Error('worker.js runs as a worker thread only')
-serveOn(portChannel<FromServing, ToServing>(port, () => port.close()), workerData as ServingOptions)
+// A promise that nobody waited for is a plugin's fault; it must not cost the others their thread.
+process.on('unhandledRejection', (reason) => {
+  const text = reason instanceof Error ? reason.stack : String(reason)
+  port.postMessage({ kind: 'log', text: `[ERROR] unhandled: ${text}\n` } satisfies FromServing)
+})
+serveOn(
+  portChannel<FromServing, ToServing>(port, () => port.close()),
+  workerData as ServingOptions,
+)

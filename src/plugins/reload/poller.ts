@@ -45,7 +45,8 @@ export class Poller implements ControlPart {
   async #change(sha512: string): Promise<void> {
     if (this.#hash !== undefined) this.#version.remove('sha512', this.#hash)
     this.#hash = sha512
-    await this.#ctx.process.reload()
+    const failure = await this.#ctx.process.reload()
+    if (failure !== undefined) this.#ctx.log.error(`Corefile changed but reload failed: ${failure.message}`)
     this.#version.with('sha512', sha512).set(1)
   }
 }

@@ -1,0 +1,97 @@
+/** The server as a process: banner, pid file, signals, exit codes, worded as CoreDNS words them. */
+import fs from 'node:fs'
+import { loadModule } from '../plugins/load.js'
+import { SERVER_NAME } from '../plugins/version.js'
+import { realClock } from './clock.js'
+import type { ConfigInput } from './config.js'
+import { Control } from './control.js'
+import { Loggers, stdoutSink } from './log.js'
+import type { PluginEntry } from './protocol.js'
+import { workerSpawn } from './spawn.js'
+
+export interface ServeOptions {
+  readonly input: ConfigInput
+  readonly port: string
+  readonly plugins: readonly PluginEntry[]
+  readonly threads: number
+  readonly quiet: boolean
+  readonly pidfile: string | undefined
+  /** Called when all is served, with the lines of the banner and a logger's way to print more. */
+  readonly started?: (listening: readonly string[], print: (line: string) => void) => void
+}
+
+export const versionLines = (): string[] => [SERVER_NAME, `${process.platform}/${process.arch}, node${process.version.slice(1)}, `]
+
+/** Serves until a signal ends it. Resolves to the exit code: 0 after a signal, 1 when it could not start. */
+export async function serve(options: ServeOptions): Promise<number> {
+  const { input, port, plugins, threads, quiet, pidfile } = options
+  const loggers = new Loggers(stdoutSink())
+  const log = loggers.for('')
+  const exit = (code: number): never => {
+    loggers.flush()
+    removePidfile(pidfile)
+    process.exit(code)
+  }
+  const spawn = workerSpawn(port, plugins)
+  const control = new Control({ input, port, plugins, threads, quiet, loggers, loadModule, spawn, clock: realClock, exit })
+  // What nobody waited for is a fault of ours or of a plugin; answering queries goes on.
+  process.on('unhandledRejection', (reason) => log.error(`unhandled: ${reason instanceof Error ? reason.stack : String(reason)}`))
+  const ended = trapSignals(control, loggers, exit)
+  try {
+    await control.start()
+  } catch (error) {
+    loggers.flush()
+    process.stderr.write(`${(error as Error).message}\n`)
+    return 1
+  }
+  if (!quiet) for (const line of versionLines()) loggers.raw(line)
+  writePidfile(pidfile, (text) => log.error(`Could not write pidfile: ${text}`))
+  options.started?.(control.listening, (line) => loggers.raw(line))
+  await ended
+  removePidfile(pidfile)
+  return 0
+}
+
+/** Resolves when a signal has ended the server in order. */
+function trapSignals(control: Control, loggers: Loggers, exit: (code: number) => never): Promise<void> {
+  const log = loggers.for('')
+  let interrupts = 0
+  process.on('SIGQUIT', () => {
+    log.info('SIGQUIT: Quitting process immediately')
+    exit(0)
+  })
+  process.on('SIGHUP', () => undefined)
+  process.on('SIGUSR1', () => {
+    log.info('SIGUSR1: Reloading')
+    void control.reload().then((failure) => {
+      if (failure !== undefined) log.error(`SIGUSR1: ${failure.message}`)
+    })
+  })
+  return new Promise((resolve) => {
+    process.on('SIGTERM', () => {
+      log.info('SIGTERM: Shutting down servers then terminating')
+      void control.stop().then(resolve)
+    })
+    process.on('SIGINT', () => {
+      if (interrupts++ > 0) {
+        log.info('SIGINT: Force quit')
+        exit(2)
+      }
+      log.info('SIGINT: Shutting down')
+      void control.stop().then(resolve)
+    })
+  })
+}
+
+function writePidfile(file: string | undefined, report: (text: string) => void): void {
+  if (file === undefined || file === '') return
+  try {
+    fs.writeFileSync(file, `${process.pid}\n`)
+  } catch (error) {
+    report((error as Error).message)
+  }
+}
+
+function removePidfile(file: string | undefined): void {
+  if (file !== undefined && file !== '') fs.rmSync(file, { force: true })
+}
