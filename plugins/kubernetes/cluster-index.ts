@@ -36,8 +36,11 @@ export class ClusterIndex {
     return present(this.#imports.get(namespace)?.get(name))
   }
   /** All services, present ones only, in no order. */
-  *services(): Iterable<ServiceEntry> {
-    for (const names of this.#services.values()) for (const entry of names.values()) if (entry.form !== SERVICE.absent) yield entry
+  services(): Iterable<ServiceEntry> {
+    return allPresent(this.#services)
+  }
+  serviceImports(): Iterable<ServiceEntry> {
+    return allPresent(this.#imports)
   }
   servicesWithAddress(octets: string): ServiceEntry[] {
     return this.#clusterAddresses.find(octets).filter((entry) => packedIndexOf(entry.addresses, octets) >= 0)
@@ -178,6 +181,10 @@ export class ClusterIndex {
 
 const present = (entry: ServiceEntry | undefined): ServiceEntry | undefined =>
   entry === undefined || entry.form === SERVICE.absent ? undefined : entry
+
+function* allPresent(tree: Tree<ServiceEntry>): Iterable<ServiceEntry> {
+  for (const names of tree.values()) for (const entry of names.values()) if (entry.form !== SERVICE.absent) yield entry
+}
 
 function branch<T>(tree: Tree<T>, key: string): Map<string, T> {
   let map = tree.get(key)

@@ -1,7 +1,7 @@
 /** The plugin as it stands in a chain: which zone a question falls in, what its name stands for, and the reply of the type asked for. */
 
 import { Name, RCODE, type RR, TYPE } from '../../src/dns/index.js'
-import type { Handler, Plugin, Query, Reply, SetupContext } from '../../src/plugins/contract.js'
+import { type Handler, type Plugin, type Query, type Reply, ServeError, type SetupContext } from '../../src/plugins/contract.js'
 import { localAddresses, type NameServer, nameServers } from './apex.js'
 import type { ClusterIndex, ClusterReplica } from './cluster-index.js'
 import { aliasReply } from './external.js'
@@ -12,6 +12,7 @@ import { addressRecord, addressRecords, nameRecord, nameUnder, srvRecords, textR
 import { labelsBefore, parseRequest } from './request.js'
 import { reverseAddress, reverseNames } from './reverse.js'
 import { waitForSync } from './startup.js'
+import { zoneRecords } from './transfer.js'
 import type { KubernetesView } from './view.js'
 import { makeZones, matchZone, soaRecord, type Zone, zoneAsAsked } from './zones.js'
 
@@ -86,6 +87,16 @@ export class Kubernetes implements Plugin, KubernetesView {
       default:
         return this.#byName(asked)
     }
+  }
+
+  transfer(name: Name, serial: number): Iterable<RR> | undefined {
+    const zone = this.#zones.find((one) => one.name.key === name.key)
+    if (zone === undefined) return undefined
+    // A secondary must not take what is missing yet for gone.
+    if (!this.synced()) throw new ServeError('plugin/kubernetes: no transfer before the first list is in')
+    const soa = this.#soa(zone, zone.name)
+    if (serial !== 0 && soa.data.kind === 'SOA' && soa.data.serial === serial) return [soa]
+    return zoneRecords(this.index, this.options, zone, soa, this.#servers())
   }
 
   /** NOERROR without data, NXDOMAIN or SERVFAIL, with the SOA of the zone. `answers`: CNAMEs that led here. */
