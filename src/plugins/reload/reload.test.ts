@@ -31,7 +31,7 @@ function start(text: string, first = true) {
   }
   const context = fakeContext('reload', { clock, process, first })
   const part = reload.control!(directives(text), context)
-  void part?.onStartup!()
+  void part?.onStartup?.()
   /** Lets the poller's time pass, and what it waits for. */
   const pass = async (ms: number): Promise<void> => {
     clock.advance(ms)

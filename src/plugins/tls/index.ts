@@ -65,19 +65,25 @@ function readFile(file: Argument, what: (error: Error) => string, ctx: SetupCont
   }
 }
 
-function tryOut(config: TlsConfig, use: Directive, ctx: SetupContext): void {
-  const { cert, key, ca } = config
+function tryOut({ cert, key, ca }: TlsConfig, use: Directive, ctx: SetupContext): void {
   try {
+    needCertificate(cert)
     createSecureContext({ cert, key })
   } catch (error) {
     throw ctx.fail(`could not load TLS cert: ${(error as Error).message}`, use)
   }
+  if (ca === undefined) return
   try {
-    if (ca !== undefined) createSecureContext({ ca })
-    if (ca !== undefined && !ca.includes('-----BEGIN CERTIFICATE-----')) throw new Error('no certificate in it')
+    needCertificate(ca)
+    createSecureContext({ ca })
   } catch (error) {
     throw ctx.fail(`could not read root certs: ${(error as Error).message}`, use)
   }
+}
+
+/** Node takes a file without any for no certificate at all. */
+function needCertificate(pem: string | undefined): void {
+  if (!pem?.includes('-----BEGIN CERTIFICATE-----')) throw new Error('no certificate in the file')
 }
 
 /** The absolute path, once it is sure that it can be written to. */
