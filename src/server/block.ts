@@ -17,8 +17,8 @@ export interface Block {
   readonly plugins: Plugin[]
   handler: Handler | undefined
   filters: readonly Plugin[]
-  /** Plugins that give metadata; empty unless the block has `metadata`. */
-  collectors: readonly Plugin[]
+  /** The block's `metadata` plugin, which asks the others. */
+  collector: Plugin | undefined
   readonly finishers: ((bytes: Buffer, query: Query) => Buffer)[]
   chaos: boolean
 }
@@ -55,7 +55,7 @@ export function makeBlock(source: ServerBlock, index: number, port: string): Blo
     plugins: [],
     handler: undefined,
     filters: [],
-    collectors: [],
+    collector: undefined,
     finishers: [],
     chaos: false,
   }
@@ -66,7 +66,7 @@ export function completeBlock(block: Block): void {
   const { config, plugins } = block
   block.filters = plugins.filter((plugin) => plugin.filter !== undefined)
   if (block.filters.length > 1) throw new Error('multiple views defined in server block')
-  block.collectors = plugins.some(({ name }) => name === 'metadata') ? plugins.filter((plugin) => plugin.metadata !== undefined) : []
+  block.collector = plugins.find(({ name }) => name === 'metadata')
   block.chaos = config.chaos || plugins.some(({ name }) => CHAOTIC.has(name))
   config.servers = [...new Set(config.keys.flatMap((key) => hostsOf(config).map((host) => label(key, host))))]
 }

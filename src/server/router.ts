@@ -1,6 +1,6 @@
 /** Which block answers: the longest zone of the listener that covers the name, its views in order. */
 import { type Name, TYPE } from '../dns/index.js'
-import type { Handler, Plugin, Query } from '../plugins/contract.js'
+import type { Plugin, Query } from '../plugins/contract.js'
 import type { Block } from './block.js'
 
 /** One zone of a block on one listener. */
@@ -9,12 +9,6 @@ export interface Site {
   readonly zone: string
   readonly name: Name
   readonly block: Block
-}
-
-/** A site that has a chain. */
-export interface Target {
-  readonly site: Site
-  readonly handler: Handler
 }
 
 export class Router {
@@ -62,7 +56,7 @@ export class Router {
         if (site.name.isRoot && !query.name.isRoot) continue
         return REFUSE
       }
-      if (block.collectors.length > 0) collect(block.collectors, query)
+      if (block.collector !== undefined) collect(block.collector, query)
       if (passes(block.filters, query)) return site
     }
     return undefined
@@ -77,9 +71,10 @@ function enter(site: Site, query: Query): Block {
   return site.block
 }
 
-function collect(plugins: readonly Plugin[], query: Query): void {
-  query.metadata = new Map()
-  for (const plugin of plugins) plugin.metadata!(query)
+function collect(plugin: Plugin, query: Query): void {
+  // A derived query shares the map of the client's, whose values describe the client's question.
+  if (query.internal) query.metadata = new Map(query.metadata)
+  plugin.metadata?.(query)
 }
 
 function passes(filters: readonly Plugin[], query: Query): boolean {

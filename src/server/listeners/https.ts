@@ -2,13 +2,13 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createSecureServer, type Http2SecureServer, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2'
 import type { Socket } from 'node:net'
-import { Message, TYPE } from '../../dns/index.js'
+import { Message, RCODE } from '../../dns/index.js'
 import type { Counter, MetricFamily, Peer } from '../../plugins/contract.js'
 import { ACCEPT, admit, decodeQuery } from '../door.js'
 import { familyOf, plainAddress } from './addresses.js'
 import type { Listener, ListenerDeps, Service } from './listener.js'
 import type { Origin } from './ports.js'
-import { acceptsClient, tlsOptions } from './tls.js'
+import { acceptsClient, tlsOptions, writeKeylog } from './tls.js'
 
 type Request = IncomingMessage | Http2ServerRequest
 type Response = ServerResponse | Http2ServerResponse
@@ -109,6 +109,7 @@ export class HttpsServer {
       if (!acceptsClient(this.#listener.service.tls ?? tls!, presented, socket.authorized)) socket.destroy()
     })
     server.setTimeout(limits.idle)
+    server.on('keylog', (line) => writeKeylog(this.#listener.service.tls ?? tls!, line, this.#deps.log))
     server.on('tlsClientError', (error) => this.#deps.log.debug(`TLS handshake failed: ${error.message}`))
     server.on('request', (request, response) => this.#serve(request, response))
     return server
@@ -211,15 +212,10 @@ function readBody(request: Request, done: (body: Buffer | undefined) => void): v
   request.on('end', () => done(size > MAX_BODY ? undefined : Buffer.concat(chunks)))
 }
 
-/** Seconds that the answer may be kept (RFC 8484 §5.1): the lowest TTL, and for denials no more than the SOA says. */
+/** Seconds that the answer may be kept (RFC 8484 §5.1): its lowest TTL; little where there is nothing to go by, or for failures. */
 function maxAge(body: Buffer): number {
   const message = Message.view(body)
   const records = [...message.answers, ...message.authorities, ...message.additionals]
-  if ((message.rcode !== 0 && message.rcode !== 3) || records.length === 0) return DEFAULT_AGE
-  let age = MAX_AGE
-  for (const { type, ttl, data } of records) {
-    age = Math.min(age, ttl > 0x7fffffff ? 0 : ttl)
-    if (type === TYPE.SOA && data.kind === 'SOA' && message.answers.length === 0) age = Math.min(age, data.minimum)
-  }
-  return age
+  if ((message.rcode !== RCODE.NOERROR && message.rcode !== RCODE.NXDOMAIN) || records.length === 0) return DEFAULT_AGE
+  return records.reduce((age, { ttl }) => Math.min(age, ttl), MAX_AGE)
 }

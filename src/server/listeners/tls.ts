@@ -1,4 +1,5 @@
 /** DNS over TLS (RFC 7858): the handshake around a stream listener. */
+import { appendFile } from 'node:fs'
 import type { Socket } from 'node:net'
 import { createServer, type Server, type TlsOptions } from 'node:tls'
 import type { Logger, TlsConfig } from '../../plugins/contract.js'
@@ -25,6 +26,14 @@ export function acceptsClient(config: TlsConfig, presented: boolean, authorized:
   return true
 }
 
+/** Session secrets for a packet dump, if the block asks for them. */
+export function writeKeylog({ keylog }: TlsConfig, line: Buffer, log: Logger): void {
+  if (keylog === undefined) return
+  appendFile(keylog, line, (error) => {
+    if (error !== null) log.warning(`TLS Key Log ${keylog}: ${error.message}`)
+  })
+}
+
 export class TlsAcceptor {
   readonly #server: Server
   #config: TlsConfig
@@ -36,6 +45,7 @@ export class TlsAcceptor {
       if (acceptsClient(this.#config, presented, socket.authorized)) accept(socket)
       else socket.destroy()
     })
+    this.#server.on('keylog', (line) => writeKeylog(this.#config, line, log))
     this.#server.on('tlsClientError', (error) => log.debug(`TLS handshake failed: ${error.message}`))
   }
 
