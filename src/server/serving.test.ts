@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { ask, tcp, udp } from '../../test/client.js'
-import { answering, module, portOf, ServingHarness } from '../../test/serving.js'
+import { answering, module, portOf, ServingHarness } from '../../test/support/serving.js'
+import { ask, tcp, udp } from '../../test/support/wire.js'
 import { Message, parseRecord, RCODE } from '../dns/index.js'
 
 const text = (value: string) =>

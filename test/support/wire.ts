@@ -1,7 +1,7 @@
 /** A DNS client for tests: whole octets in and out, over UDP and TCP, with time-outs. */
 import { createSocket } from 'node:dgram'
 import { connect, type Socket } from 'node:net'
-import { type Change, Message, Name, typeNumber } from '../src/dns/index.js'
+import { type Change, Message, Name, typeNumber } from '../../src/dns/index.js'
 
 export const ask = (name: string, type = 'A', change: Change = {}, cls = 1): Buffer =>
   Message.query(Name.parse(name), typeNumber(type)!, { id: 4711, ...change }, cls).toBuffer()

@@ -1,9 +1,9 @@
 /** The serving half alone, in the test's own thread, with small plugins made in the test. */
-import { parseCorefile } from '../src/corefile/index.js'
-import type { Handler, Logger, Plugin, PluginModule, Query, Reply } from '../src/plugins/contract.js'
-import { FakeMetrics, realClock } from '../src/plugins/testing.js'
-import type { Channel, FromServing, ToServing } from '../src/server/protocol.js'
-import { startServing } from '../src/server/serving.js'
+import { parseCorefile } from '../../src/corefile/index.js'
+import type { Handler, Logger, Plugin, PluginModule, Query, Reply } from '../../src/plugins/contract.js'
+import { FakeMetrics, realClock } from '../../src/plugins/testing.js'
+import type { Channel, FromServing, ToServing } from '../../src/server/protocol.js'
+import { startServing } from '../../src/server/serving.js'
 
 type Kind = FromServing['kind']
 type Of<K extends Kind> = Extract<FromServing, { kind: K }>
