@@ -96,7 +96,8 @@ export class ApiClient {
         timer.cancel()
         if (!signal.aborted) this.#metrics.requests.with('<error>', 'GET', this.host).inc()
         const { protocol, host } = this.#access.base
-        reject(new ApiError(`Get "${protocol}//${host}${this.#base}${path}": ${cause.message}`, 0, 0, { cause }))
+        // Without the query, which differs each time: equal complaints are logged once.
+        reject(new ApiError(`Get "${protocol}//${host}${this.#base}${path.replace(/\?.*/, '')}": ${cause.message}`, 0, 0, { cause }))
       })
     })
   }

@@ -1,6 +1,6 @@
 /** From the objects of one resource to the records of the store; measures how late slices are. */
 import type { Clock, Histogram, Logger, MetricFamily, MetricsScope } from '../../../src/plugins/contract.js'
-import type { ObjectPut, ServicePut } from '../objects.js'
+import type { ObjectPut } from '../objects.js'
 import type { SourceNeeds } from '../options.js'
 import { PackError, type PackedMeta, packMeta, packNamespace, packPod, packService, packServiceImport, packSlice } from './pack.js'
 import type { ObjectSink } from './reflector.js'
@@ -126,7 +126,7 @@ export class ProgrammingLatency {
   observe({ namespace, name, labels, annotations }: PackedMeta, store: ClusterStore): void {
     const text = annotations[TRIGGER]
     if (typeof text !== 'string') return
-    const service = store.get('service', namespace, String(labels['kubernetes.io/service-name'] ?? '')) as ServicePut | undefined
+    const headless = store.isHeadless(namespace, String(labels['kubernetes.io/service-name'] ?? ''))
     const trigger = RFC3339.test(text) ? Date.parse(text) : Number.NaN
     if (Number.isNaN(trigger)) {
       this.#log.plain(
@@ -135,8 +135,8 @@ export class ProgrammingLatency {
       )
       return
     }
-    if (service === undefined) return
-    const kind = service.headless ? 'headless_with_selector' : 'cluster_ip'
+    if (headless === undefined) return
+    const kind = headless ? 'headless_with_selector' : 'cluster_ip'
     this.#histogram.with(kind).observe((this.#clock.now() - trigger) / 1000)
   }
 }

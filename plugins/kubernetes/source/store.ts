@@ -70,10 +70,10 @@ export class ClusterStore {
     if (kept !== undefined) this.#delete(kind, key, kept)
   }
 
-  /** The record of an object, if it is there. */
-  get(kind: ObjectKind, namespace: string, name: string): ObjectPut | undefined {
-    const kept = this.#of(kind).get(keyOf(namespace, name))
-    return kept === undefined ? undefined : (JSON.parse(kept.text) as ObjectPut)
+  /** Whether a known service is headless; undefined: unknown. */
+  isHeadless(namespace: string, name: string): boolean | undefined {
+    // Quotes inside of values are escaped, so this is the member and nothing else.
+    return this.#of('service').get(keyOf(namespace, name))?.text.includes('"headless":true')
   }
 
   get synced(): boolean {
