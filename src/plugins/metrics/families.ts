@@ -5,6 +5,9 @@ import type { MetricsScope } from '../contract.js'
 export const TIME_BUCKETS: readonly number[] = Array.from({ length: 16 }, (_, n) => 0.00025 * 2 ** n)
 export const SIZE_BUCKETS: readonly number[] = [0, 100, 200, 300, 400, 511, 1023, 2047, 4095, 8291, 16e3, 32e3, 48e3, 64e3]
 
+/** 0.25 ms to 2.5 s; those of `health`. */
+const HEALTH_BUCKETS: readonly number[] = [0, 1, 2, 3, 4].map((n) => 0.00025 * 10 ** n)
+
 const ZONE = ['server', 'zone', 'view'] as const
 
 export type Families = ReturnType<typeof families>
@@ -38,7 +41,7 @@ export const families = (scope: MetricsScope) => ({
   ]),
 })
 
-/** Counters that CoreDNS shows as 0 from the start, whether or not their plugin is in use. */
+/** What CoreDNS shows as 0 from the start, whether or not its plugin is in use. */
 export function showZeros(scope: MetricsScope): void {
   for (const [name, help] of [
     ['coredns_panics_total', 'Crashes of a handler that cost one answer.'],
@@ -49,4 +52,13 @@ export function showZeros(scope: MetricsScope): void {
     ['coredns_reload_failed_total', 'Reloads that were given up.'],
   ] as const)
     scope.counter(name, help, []).with().inc(0)
+  scope.gauge('coredns_hosts_reload_timestamp_seconds', 'When the hosts file was last read, in seconds since 1970.', []).with()
+  scope
+    .histogram(
+      'coredns_health_request_duration_seconds',
+      'Time in seconds that the check of our own health endpoint took.',
+      [],
+      HEALTH_BUCKETS,
+    )
+    .with()
 }
