@@ -48,6 +48,9 @@ export interface Change {
 }
 
 const AS_IT_STANDS: Patch = { layout: NO_LAYOUT, ttl: -1, seed: 0, name: undefined }
+/** Where messages are put together before they get a buffer of their own; used within one call only. */
+const scratch = Buffer.allocUnsafeSlow(65_535)
+
 const EMPTY: Sections = { answers: [], authorities: [], additionals: [], edns: undefined, trailing: 0 }
 
 export class Message {
@@ -271,8 +274,7 @@ export class Message {
 
   /** The message as a buffer of its own. */
   toBuffer(limit = 65_535): Buffer {
-    const out = Buffer.allocUnsafe(this.#bytes === undefined ? limit : Math.min(this.length, limit))
-    return Buffer.from(out.subarray(0, this.encode(out, 0, limit)))
+    return Buffer.from(scratch.subarray(0, this.encode(scratch, 0, Math.min(limit, scratch.length))))
   }
 
   #readQuestion(): Question | undefined {

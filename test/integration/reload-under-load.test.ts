@@ -1,30 +1,21 @@
 /** 50 reloads, one in three broken, while clients ask 2,000 questions a second: none is lost, none fails, no connection is cut. */
-import dgram from 'node:dgram'
+import { type ChildProcess, fork } from 'node:child_process'
 import fs from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { Message, parseRecord, rcodeName } from '../../src/dns/index.js'
+import { rcodeName } from '../../src/dns/index.js'
 import { type Client, tcp, udp } from '../support/client.js'
 import { freePorts, type Running, root, run, until } from '../support/process.js'
 
 const RELOADS = 50
 const PER_SECOND = 2000
 let server: Running
-let upstream: dgram.Socket
+let upstream: ChildProcess
 let ports: readonly number[]
 
-/** Answers every question after 300 ms. */
-function slowUpstream(port: number): Promise<dgram.Socket> {
-  const socket = dgram.createSocket('udp4')
-  socket.on('message', (octets, peer) => {
-    const query = Message.view(Buffer.from(octets))
-    const reply = Message.reply(query).with({
-      ra: true,
-      edns: undefined,
-      answers: [parseRecord(`${query.question!.name} 0 IN A 192.0.2.1`)],
-    })
-    setTimeout(() => socket.send(reply.toBuffer(), peer.port, peer.address), 300)
-  })
-  return new Promise((resolve) => socket.bind(port, '127.0.0.1', () => resolve(socket)))
+/** Answers every question after 300 ms, in a process of its own. */
+function slowUpstream(port: number): Promise<ChildProcess> {
+  const child = fork(`${root}/test/support/slow-upstream.mjs`, [String(port), '300'], { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
+  return new Promise((resolve) => child.stdout!.once('data', () => resolve(child)))
 }
 
 const corefile = (n: number): string => `.:${ports[0]} {
@@ -63,7 +54,7 @@ beforeAll(async () => {
   server = await run(corefile(0), ports[0]!)
 }, 30_000)
 afterAll(async () => {
-  upstream?.close()
+  upstream?.kill()
   await server?.stop()
 })
 
@@ -93,6 +84,8 @@ function load(clients: readonly Client[], dot: Client, tally: Tally): () => Prom
   }
   let due = performance.now()
   const timer = setInterval(() => {
+    // Where the machine holds us up, what was not asked is not made up for: a burst would measure the burst.
+    due = Math.max(due, performance.now() - 20)
     for (; due <= performance.now(); due += 1000 / PER_SECOND) ask()
   }, 2)
   return async () => {
