@@ -33,7 +33,8 @@ export interface Step {
 }
 
 /** Nothing at all is []. */
-export type Answer = (asked: Asked) => Message | Buffer | readonly Step[]
+export type Answer = (asked: Asked) => Said | Promise<Said>
+export type Said = Message | Buffer | readonly Step[]
 
 export interface UpstreamOptions {
   readonly host?: string
@@ -227,13 +228,18 @@ export class FakeUpstream {
     }
     this.asked.push(asked)
     const answer = this.answer(asked)
+    if (answer instanceof Promise) void answer.then((said) => this.#say(said, send))
+    else this.#say(answer, send)
+    this.#wake()
+  }
+
+  #say(answer: Said, send: (bytes: Buffer, step: Step) => void): void {
     const steps: readonly Step[] = Array.isArray(answer) ? answer : [{ send: answer as Message | Buffer }]
     for (const step of steps) {
       const bytes = step.send === undefined ? Buffer.alloc(0) : Buffer.isBuffer(step.send) ? step.send : step.send.toBuffer()
       if (step.after === undefined || step.after === 0) send(bytes, step)
       else this.#later(step.after, () => send(bytes, step))
     }
-    this.#wake()
   }
 
   #later(ms: number, fn: () => void): void {
