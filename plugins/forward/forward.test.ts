@@ -100,6 +100,27 @@ describe('a query', () => {
     expect(u.asked[0]!.message.edns!.options).toHaveLength(1)
   })
 
+  it('changed by a plugin keeps what the plugin set, and still leaves behind what the client set', async () => {
+    const u = await upstream()
+    const { ask } = await forward(`forward . ${u.address}`)
+    const ecs = (octet: number) => ({ code: OPTION.ECS, data: Buffer.from([0, 1, 24, 0, 192, 0, octet]) })
+    const client = www({ options: [ecs(1), { code: OPTION.COOKIE, data: Buffer.from('12345678') }] })
+    const edns = client.message.edns!
+    await ask(client.carrying(client.message.with({ edns: { ...edns, size: 1232 } })))
+    expect(u.asked[0]!.message.edns).toMatchObject({ size: 1232, options: [] })
+    await ask(client.carrying(client.message.with({ edns: { ...edns, options: [ecs(9)] } })))
+    expect(u.asked[1]!.message.edns!.options.map(({ data }) => data[6])).toEqual([9])
+  })
+
+  it('that is no query but a NOTIFY is not passed on', async () => {
+    const u = await upstream()
+    const { ask } = await forward(`forward . ${u.address}`)
+    const client = www()
+    const answer = await ask(client.carrying(client.message.with({ flags: 0x2000 })))
+    expect(answer.rcode).toBe(RCODE.NOTIMP)
+    expect(u.count()).toBe(0)
+  })
+
   it('made by a plugin is encoded', async () => {
     const u = await upstream()
     const { ask } = await forward(`forward . ${u.address}`)
@@ -276,7 +297,8 @@ describe('upstreams', () => {
     const u = await upstream(silent)
     const { ask } = await forward(`forward . ${u.address} {\n read_timeout 50ms\n max_fails 0\n ${option}\n}`)
     await expect(ask(www())).rejects.toThrow(/^read udp 127\.0\.0\.1:\d+->127\.0\.0\.1:\d+: i\/o timeout$/)
-    expect(u.count()).toBe(attempts)
+    // By name: on a busy machine a stray datagram for an earlier owner of the port may come in.
+    expect(u.count('www.example.org. A')).toBe(attempts)
   })
 
   it('that all refuse make no busy loop without a limit of attempts, and the error names the reason', async () => {

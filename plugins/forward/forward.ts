@@ -1,6 +1,6 @@
 /** The plugin as it serves one `forward` line: which queries are its own, how many at once, and the upstreams that it hands them to. */
 
-import { type Message, type Name, OPTION, RCODE } from '../../src/dns/index.js'
+import { type Message, type Name, OPCODE, OPTION, RCODE } from '../../src/dns/index.js'
 import {
   type Clock,
   type Directive,
@@ -83,6 +83,8 @@ export class Forward implements Plugin {
 
   serveDNS(query: Query, next: Handler): Reply | Promise<Reply> {
     if (!this.matches(query.name)) return next(query)
+    // CoreDNS forwards NOTIFY; nobody upstream has asked for it.
+    if (query.message.opcode !== OPCODE.QUERY) return query.reply('forward', RCODE.NOTIMP, { aa: false })
     if (this.#running >= this.#limit) {
       this.metrics.rejected.inc()
       throw this.#limitError

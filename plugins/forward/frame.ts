@@ -2,7 +2,7 @@
  * Queries and replies as octets. A frame is what goes to an upstream: two octets of length (for streams), then the message. The query's
  * octets are copied, not encoded anew; its hop-by-hop EDNS options (RFC 7873 cookies, RFC 7830 padding, RFC 7828 keepalive) stay here.
  */
-import { FLAG, type Message, Name, OPTION, optLength, TYPE, WireError } from '../../src/dns/index.js'
+import { type EdnsOption, FLAG, type Message, Name, OPTION, optLength, TYPE, WireError } from '../../src/dns/index.js'
 import type { Query } from '../../src/plugins/contract.js'
 
 /** Octets in front of the message in a frame. */
@@ -13,7 +13,7 @@ const LONGEST = 65_535
 
 /** The query as a frame, id still the client's. `passEcs`: RFC 7871 options of the client go along. */
 export function makeFrame(query: Query, passEcs: boolean): Buffer {
-  return copyFrame(query.message, passEcs) ?? encodeFrame(query.message, passEcs)
+  return copyFrame(query.message, passEcs) ?? encodeFrame(query, passEcs)
 }
 
 const staysHere = (code: number, passEcs: boolean): boolean =>
@@ -59,10 +59,11 @@ function stripOptions(frame: Buffer, opt: number, passEcs: boolean): Buffer | un
 }
 
 /** For queries made of records (a plugin changed or derived them) and for unusual ones. What a plugin set goes on upstream. */
-function encodeFrame(message: Message, passEcs: boolean): Buffer {
+function encodeFrame(query: Query, passEcs: boolean): Buffer {
+  const { message, arrival } = query
   const { edns } = message
-  const keepEcs = passEcs || message.bytes === undefined
-  const options = edns?.options.filter((option) => !staysHere(option.code, keepEcs))
+  const fromClient = (option: EdnsOption): boolean => message.fromOctets || (arrival.options?.includes(option) ?? false)
+  const options = edns?.options.filter((option) => !staysHere(option.code, passEcs || !fromClient(option)))
   const clean = edns === undefined || options === undefined ? message.with({}) : message.with({ edns: { ...edns, options } })
   const records = clean.count(1) + clean.count(2) + clean.additionals.length
   const bound = records > 0 ? LONGEST : HEADER + 255 + 4 + (clean.edns === undefined ? 0 : optLength(clean.edns))

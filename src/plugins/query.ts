@@ -1,5 +1,5 @@
 /** A query on its way through a chain. Made once per datagram; what a plugin wants otherwise it derives. */
-import { FLAG, Message, type Name, type RR } from '../dns/index.js'
+import { type EdnsOption, FLAG, Message, type Name, type RR } from '../dns/index.js'
 
 export type Proto = 'udp' | 'tcp' | 'tls' | 'https'
 
@@ -21,6 +21,8 @@ export interface Arrival {
   /** Monotonic milliseconds (Clock.monotonic) when the query came and when its answer is no longer wanted. */
   readonly received: number
   readonly deadline: number
+  /** EDNS options as the client sent them. What a plugin sets later is not among them, which tells them apart. */
+  readonly options?: readonly EdnsOption[]
 }
 
 export class Query {

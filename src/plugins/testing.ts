@@ -264,6 +264,7 @@ export function query(name: string, type: string, options: QueryOptions = {}): Q
     { id: options.id ?? 1, rd: options.rd ?? true, cd: options.cd ?? false, ad: options.ad ?? false, edns },
     options.class ?? CLASS.IN,
   )
+  const viewed = Message.view(message.toBuffer())
   const received = options.received ?? performance.now()
   const arrival: Arrival = {
     peer: { address: options.address ?? '10.240.0.1', port: 40_212, family: 4, localAddress: '127.0.0.1', localPort: 53 },
@@ -271,8 +272,9 @@ export function query(name: string, type: string, options: QueryOptions = {}): Q
     server: options.server ?? 'dns://:53',
     received,
     deadline: received + 5000,
+    options: viewed.edns?.options ?? [],
   }
-  return new Query(Message.view(message.toBuffer()), arrival)
+  return new Query(viewed, arrival)
 }
 
 /** The end of a chain that answers everything with `reply`, and counts. */

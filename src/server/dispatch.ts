@@ -1,5 +1,5 @@
 /** One query, from octets to octets: the door, the chain, the reply. Answers in the same turn of the loop wherever the chain does. */
-import { CLASS, type Edns, Message, type Question, RCODE, WireError } from '../dns/index.js'
+import { CLASS, type Edns, type EdnsOption, Message, type Question, RCODE, WireError } from '../dns/index.js'
 import {
   type Arrival,
   type Clock,
@@ -25,6 +25,7 @@ import { writeReply } from './send.js'
 const QUERY_TIME = 10_000
 /** Queries of a thread that may wait at once; further ones are not answered. */
 const MAX_WAITING = 16_384
+const NO_OPTIONS: readonly EdnsOption[] = []
 /** In front of the message there is room for the length that TCP wants. */
 const START = 2
 const BADVERS_EDNS: Edns = { size: 0, extendedRcode: RCODE.BADVERS >> 4, version: 0, dnssecOk: false, z: 0, options: [] }
@@ -91,7 +92,14 @@ export class Dispatcher {
       return
     }
     const received = this.#clock.monotonic()
-    const arrival = { peer: origin.peer, proto: origin.proto, server: listener.server, received, deadline: received + QUERY_TIME }
+    const arrival = {
+      peer: origin.peer,
+      proto: origin.proto,
+      server: listener.server,
+      received,
+      deadline: received + QUERY_TIME,
+      options: message.edns?.options ?? NO_OPTIONS,
+    }
     const exchange = new Exchange(this, this.#serving(listener.service.generation), origin, arrival)
     if (question === undefined) exchange.answerBare(message)
     else this.#route(listener, new Query(message, arrival), exchange)
