@@ -1,4 +1,4 @@
-/** What kind of reply this is, whether it answers its question, and how long it may be kept (RFC 2308, RFC 2181 §8). Reads octets, makes no records. */
+/** What kind of reply this is, whether it answers its question, and how long it may be kept (RFC 2308). Reads octets, makes no records. */
 import { FLAG, Name, OPCODE, type Question, type RawRecord, RCODE, type Scan, TYPE } from '../../src/dns/index.js'
 
 /**
@@ -97,21 +97,15 @@ const nameAt = (reply: Scanned, at: number): string =>
 const SHORT = 5
 
 /**
- * The lowest TTL of all records, at most `maximum`: what every record of the reply gets. A TTL with its top bit set counts as 0 (RFC 2181
- * §8). For a denial the SOA's MINIMUM is a bound as well (RFC 2308 §5).
+ * The lowest TTL of all records, at most `maximum`: what every record of the reply gets. All 32 bits count, as RFC 8767 §4 wants it. Of an SOA
+ * it is the record's TTL and not its MINIMUM, as in CoreDNS: authoritative servers send the lower of both as that TTL (RFC 2308 §3).
  */
 export function lowestTtl(reply: Scanned, kind: Kind, maximum: number): number {
   if ((kind !== 'positive' && kind !== 'denial' && kind !== 'unbounded') || reply.scan.records.length === 0) return SHORT
   let lowest = maximum
-  for (const record of reply.scan.records) {
-    lowest = Math.min(lowest, seconds(record.ttl))
-    if (kind === 'denial' && record.type === TYPE.SOA && record.section === 2 && record.size >= 22)
-      lowest = Math.min(lowest, seconds(reply.bytes.readUInt32BE(reply.offset + record.dataAt + record.size - 4)))
-  }
+  for (const { ttl } of reply.scan.records) if (ttl < lowest) lowest = ttl
   return lowest
 }
-
-const seconds = (ttl: number): number => (ttl > 0x7fffffff ? 0 : ttl)
 
 /** The answer holds for this client's network alone (RFC 7871 §7.3): an ECS option with a scope above 0. */
 export function isForOneNetwork(reply: Scanned): boolean {

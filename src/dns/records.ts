@@ -26,7 +26,7 @@ export interface RR {
   readonly name: Name
   readonly type: number
   readonly class: number
-  /** Seconds, all 32 bits as they came. Whoever computes with it reads a set top bit as 0 (RFC 2181 §8). */
+  /** Seconds, all 32 bits as they came. Whoever computes with it takes a set top bit for a long time (RFC 8767 §4). */
   readonly ttl: number
   readonly data: RData
 }
