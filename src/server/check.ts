@@ -1,3 +1,158 @@
-export async function check(_files: string[], _options: { json: boolean; pluginCfg: string | undefined; port: string }): Promise<number> {
-  return 1
+/** `cairndns check`: Corefiles parsed and set up as a start would, without opening anything. */
+import fs from 'node:fs'
+import { CorefileError } from '../corefile/index.js'
+import { loadModule, pluginTable } from '../plugins/load.js'
+import { realClock } from './clock.js'
+import { loadConfig } from './config.js'
+import { ControlGeneration } from './control-generation.js'
+import { Generation } from './generation.js'
+import { Loggers } from './log.js'
+import { SlotMetrics } from './metrics.js'
+import type { Channel, FromServing, PluginEntry, ToServing } from './protocol.js'
+import { Replicas, SharedValues } from './shared.js'
+
+export interface CheckOptions {
+  readonly json: boolean
+  readonly pluginCfg: string | undefined
+  readonly port: string
+}
+
+export interface CheckResult {
+  /** As given on the command line; a Corefile out of a ConfigMap has its key behind a "#". */
+  readonly file: string
+  readonly ok: boolean
+  readonly error?: {
+    readonly message: string
+    readonly file?: string
+    readonly line?: number
+    readonly column?: number
+    readonly hint?: string
+  }
+  readonly warnings: readonly string[]
+  readonly notes: readonly string[]
+  readonly blocks: readonly { readonly keys: readonly string[]; readonly plugins: readonly string[] }[]
+}
+
+/** A Corefile to look at: from a file, from standard input, or out of a ConfigMap. */
+interface Candidate {
+  readonly label: string
+  /** What errors name. */
+  readonly name: string
+  readonly text: string
+}
+
+/** Prints what it finds; resolves to the exit code: 1 if a Corefile would not start. */
+export async function check(files: readonly string[], { json, pluginCfg, port }: CheckOptions): Promise<number> {
+  const plugins = pluginTable(pluginCfg)
+  const results: CheckResult[] = []
+  for (const file of files) results.push(...(await checkFile(file, plugins, port)))
+  const ok = results.every((result) => result.ok)
+  if (json) process.stdout.write(`${JSON.stringify({ ok, files: results }, undefined, 2)}\n`)
+  else for (const result of results) process.stdout.write(humanText(result))
+  return ok ? 0 : 1
+}
+
+async function checkFile(file: string, plugins: readonly PluginEntry[], port: string): Promise<CheckResult[]> {
+  try {
+    const candidates = await candidatesOf(file)
+    const results: CheckResult[] = []
+    for (const candidate of candidates) results.push(await checkCorefile(candidate, plugins, port))
+    return results
+  } catch (error) {
+    return [{ file, ok: false, error: { message: (error as Error).message }, warnings: [], notes: [], blocks: [] }]
+  }
+}
+
+async function candidatesOf(file: string): Promise<Candidate[]> {
+  const name = file === '-' ? 'stdin' : file
+  let text: string
+  try {
+    text = fs.readFileSync(file === '-' ? 0 : file, 'utf8')
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException
+    throw new Error(`open ${file}: ${code === 'ENOENT' ? 'no such file or directory' : message}`, { cause })
+  }
+  const isManifest = /\.ya?ml$/.test(file) || (/^apiVersion:/m.test(text) && /^kind:/m.test(text))
+  if (!isManifest) return [{ label: file, name, text }]
+  const { corefilesIn } = await import('./configmap.js')
+  return corefilesIn(text, name).map(({ key, text: corefile }) => ({ label: `${file}#${key}`, name, text: corefile }))
+}
+
+/** Public for tests: one Corefile's text. */
+export async function checkCorefile({ label, name, text }: Candidate, plugins: readonly PluginEntry[], port: string): Promise<CheckResult> {
+  const warnings: string[] = []
+  const notes: string[] = []
+  try {
+    const corefile = loadConfig(text, name, { port, plugins })
+    const generation = idleGeneration(corefile, plugins, port)
+    try {
+      await generation.setUp()
+      await controlGeneration(corefile, plugins, port).setUp()
+    } finally {
+      warnings.push(...generation.warnings)
+      notes.push(...generation.notes)
+      await generation.shutDown('exit')
+    }
+    const blocks = generation.blocks.map(({ config, plugins: chain }) => ({
+      keys: config.keys.map(({ transport, zone, port: own }) => `${transport === 'dns' ? '' : `${transport}://`}${zone}:${own}`),
+      plugins: chain.map((plugin) => plugin.name),
+    }))
+    return { file: label, ok: true, warnings, notes, blocks }
+  } catch (error) {
+    return { file: label, ok: false, error: described(error as Error), warnings, notes, blocks: [] }
+  }
+}
+
+function described(error: Error): NonNullable<CheckResult['error']> {
+  if (!(error instanceof CorefileError)) return { message: error.message }
+  const { file, line, column } = error.pos
+  return { message: error.message, file, line, column, ...(error.hint === undefined ? {} : { hint: error.hint }) }
+}
+
+const silent = new Loggers({ write: () => undefined, flush: () => undefined })
+const nowhere: Channel<FromServing, ToServing> = { post: () => undefined, onMessage: () => undefined, close: () => undefined }
+
+/** Blocks and chains as a serving thread would build them; nothing starts. */
+function idleGeneration(corefile: ConstructorParameters<typeof Generation>[1], plugins: readonly PluginEntry[], port: string): Generation {
+  const log = silent.for('')
+  const deps = {
+    loadModule,
+    metrics: new SlotMetrics(() => undefined),
+    logger: (plugin: string) => silent.for(plugin),
+    clock: realClock,
+    setDebug: () => undefined,
+    checking: true,
+  }
+  const outliving = { shared: new SharedValues(log), replicas: new Replicas(nowhere, log), fatal: () => undefined }
+  return new Generation(0, corefile, { port, plugins, thread: { index: 0, count: 1 } }, deps, outliving)
+}
+
+/** The control parts, which may find fault with what set-up doesn't look at. */
+function controlGeneration(corefile: ConstructorParameters<typeof ControlGeneration>[1], plugins: readonly PluginEntry[], port: string) {
+  return new ControlGeneration(0, corefile, {
+    clock: realClock,
+    loggers: silent,
+    metrics: new SlotMetrics(() => undefined),
+    plugins,
+    port,
+    loadModule,
+    checking: true,
+    process: {
+      notReady: () => [],
+      healthy: () => true,
+      metricsText: async () => ({ contentType: '', body: '' }),
+      reload: async () => undefined,
+      readConfig: () => ({ sha512: '', error: undefined }),
+      exit: () => undefined,
+    },
+  })
+}
+
+function humanText({ file, ok, error, warnings, notes, blocks }: CheckResult): string {
+  const count = blocks.length === 1 ? '1 server block' : `${blocks.length} server blocks`
+  const lines = [ok ? `${file}: ok, ${count}` : `${file}: ${error?.message ?? 'refused'}`]
+  for (const { keys, plugins } of blocks) lines.push(`  ${keys.join(' ')}: ${plugins.join(' → ') || 'no plugin answers'}`)
+  for (const warning of warnings) lines.push(`  warning: ${warning}`)
+  for (const note of notes) lines.push(`  note: ${note}`)
+  return `${lines.join('\n')}\n`
 }

@@ -1,5 +1,6 @@
 /** The command line: CoreDNS's flags for the server, and the commands `check` and `query`. */
 import { listPlugins, pluginTable } from '../plugins/load.js'
+import { versionLines } from './banner.js'
 import { chooseInput } from './config.js'
 import { type Flags, HelpAsked, parseFlags, UsageError, usage } from './flags.js'
 
@@ -28,7 +29,6 @@ export async function main(args: readonly string[]): Promise<number> {
 
 async function runServer({ values, switches, rest }: Flags): Promise<number> {
   if (rest.length > 0) throw new Error(`extra command line arguments: [${rest.join(' ')}]`)
-  const { serve, versionLines } = await import('./process.js')
   if (switches.has('version')) {
     process.stdout.write(`${versionLines().join('\n')}\n`)
     return 0
@@ -38,6 +38,7 @@ async function runServer({ values, switches, rest }: Flags): Promise<number> {
     process.stdout.write(`${listPlugins(plugins)}\n`)
     return 0
   }
+  const { serve } = await import('./process.js')
   const port = values.get('dns.port') ?? '53'
   const started = switches.has('hints') ? (await import('./hints.js')).printHints : undefined
   return serve({

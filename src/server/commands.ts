@@ -19,8 +19,11 @@ export async function runCommand(args: readonly string[]): Promise<number> {
     .command('query')
     .description('Ask a DNS server, and print the answer as dig does')
     .argument('<words...>', 'NAME, TYPE, CLASS, @SERVER[:PORT], -x ADDRESS, +tcp, +dnssec, +short, …')
+    .helpOption('--help')
     .allowUnknownOption()
-    .action(async (words: string[]) => {
+    .action(async () => {
+      // The words as they came: dig's options are not commander's.
+      const words = args.slice(1)
       const { query } = await import('./query-cli.js')
       code = await query(words)
     })

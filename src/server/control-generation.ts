@@ -26,6 +26,8 @@ export interface ControlSurroundings {
   readonly process: ControlProcess
   readonly plugins: readonly PluginEntry[]
   readonly port: string
+  /** In `check`: nothing will be started. */
+  readonly checking?: boolean
   readonly loadModule: (entry: PluginEntry) => Promise<PluginModule>
 }
 
@@ -125,7 +127,7 @@ export class ControlGeneration {
   }
 
   #common(block: Block, module: PluginModule, uses: readonly Directive[]) {
-    const { clock, loggers, metrics } = this.#surroundings
+    const { clock, loggers, metrics, checking } = this.#surroundings
     // Notes and warnings are the serving half's to tell: it sees the same directives.
     const silent = (): void => undefined
     return commonContext({
@@ -134,7 +136,7 @@ export class ControlGeneration {
       uses,
       clock,
       metrics,
-      checking: false,
+      checking: checking ?? false,
       log: loggers.for(module.name),
       note: silent,
       warn: silent,

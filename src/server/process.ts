@@ -1,13 +1,16 @@
 /** The server as a process: banner, pid file, signals, exit codes, worded as CoreDNS words them. */
 import fs from 'node:fs'
 import { loadModule } from '../plugins/load.js'
-import { SERVER_NAME } from '../plugins/version.js'
+import { versionLines } from './banner.js'
 import { realClock } from './clock.js'
 import type { ConfigInput } from './config.js'
 import { Control } from './control.js'
 import { Loggers, stdoutSink } from './log.js'
 import type { PluginEntry } from './protocol.js'
 import { workerSpawn } from './spawn.js'
+
+/** Milliseconds that a start may still take when a signal comes that ends it. */
+const START_PATIENCE_MS = 1_000
 
 export interface ServeOptions {
   readonly input: ConfigInput
@@ -19,8 +22,6 @@ export interface ServeOptions {
   /** Called when all is served, with the lines of the banner and a logger's way to print more. */
   readonly started?: (listening: readonly string[], print: (line: string) => void) => void
 }
-
-export const versionLines = (): string[] => [SERVER_NAME, `${process.platform}/${process.arch}, node${process.version.slice(1)}, `]
 
 /** Serves until a signal ends it. Resolves to the exit code: 0 after a signal, 1 when it could not start. */
 export async function serve(options: ServeOptions): Promise<number> {
@@ -36,9 +37,10 @@ export async function serve(options: ServeOptions): Promise<number> {
   const control = new Control({ input, port, plugins, threads, quiet, loggers, loadModule, spawn, clock: realClock, exit })
   // What nobody waited for is a fault of ours or of a plugin; answering queries goes on.
   process.on('unhandledRejection', (reason) => log.error(`unhandled: ${reason instanceof Error ? reason.stack : String(reason)}`))
-  const ended = trapSignals(control, loggers, exit)
+  const starting = control.start()
+  const ended = trapSignals(control, loggers, exit, starting)
   try {
-    await control.start()
+    await starting
   } catch (error) {
     loggers.flush()
     process.stderr.write(`${(error as Error).message}\n`)
@@ -53,8 +55,15 @@ export async function serve(options: ServeOptions): Promise<number> {
 }
 
 /** Resolves when a signal has ended the server in order. */
-function trapSignals(control: Control, loggers: Loggers, exit: (code: number) => never): Promise<void> {
+function trapSignals(control: Control, loggers: Loggers, exit: (code: number) => never, starting: Promise<void>): Promise<void> {
   const log = loggers.for('')
+  const stop = async (): Promise<void> => {
+    // A start may hang, at an API server that doesn't answer say; there is nothing to drain then.
+    const hanging = setTimeout(() => exit(0), START_PATIENCE_MS)
+    await starting.catch(() => undefined)
+    clearTimeout(hanging)
+    await control.stop()
+  }
   let interrupts = 0
   process.on('SIGQUIT', () => {
     log.info('SIGQUIT: Quitting process immediately')
@@ -70,7 +79,7 @@ function trapSignals(control: Control, loggers: Loggers, exit: (code: number) =>
   return new Promise((resolve) => {
     process.on('SIGTERM', () => {
       log.info('SIGTERM: Shutting down servers then terminating')
-      void control.stop().then(resolve)
+      void stop().then(resolve)
     })
     process.on('SIGINT', () => {
       if (interrupts++ > 0) {
@@ -78,7 +87,7 @@ function trapSignals(control: Control, loggers: Loggers, exit: (code: number) =>
         exit(2)
       }
       log.info('SIGINT: Shutting down')
-      void control.stop().then(resolve)
+      void stop().then(resolve)
     })
   })
 }
