@@ -3,8 +3,8 @@
  * as if the client had asked for it, with stub domains, rewrites and the fall-through of this very plugin.
  */
 
-import { Name, RCODE, type RR, TYPE } from '../../src/dns/index.js'
-import { after, type Reply, type SetupContext } from '../../src/plugins/contract.js'
+import { type Message, Name, RCODE, type RR, TYPE } from '../../src/dns/index.js'
+import { after, isCrash, isPromise, type Reply, type SetupContext } from '../../src/plugins/contract.js'
 import type { Asked, Kubernetes } from './kubernetes.js'
 import { addressRecords, nameRecord } from './records.js'
 import { zoneAsAsked } from './zones.js'
@@ -53,18 +53,38 @@ function follow(plugin: Kubernetes, asked: Asked, first: string, ctx: SetupConte
 
 function elsewhere(plugin: Kubernetes, asked: Asked, chain: readonly RR[], name: Name, ctx: SetupContext): Reply | Promise<Reply> {
   const { query } = asked
-  const result = ctx.resolve(query.derive(name))
-  // No block covers the target. Its name is all we can say.
-  if (result === undefined) return query.reply(plugin.name, RCODE.NOERROR, { answers: chain, live: true })
-  return after(result, (reply) => {
-    const negative = !reply.answers.some((rr) => rr.type === query.type)
-    const known = reply.rcode === RCODE.NOERROR || reply.rcode === RCODE.NXDOMAIN
-    return query
-      .reply(plugin.name, known ? reply.rcode : RCODE.SERVFAIL, {
-        answers: [...chain, ...reply.answers],
-        authorities: negative ? reply.authorities : [],
-        live: true,
-      })
-      .with({ tc: reply.tc })
-  })
+  const failed = (error: unknown): Reply => {
+    // The chain that failed has had its `errors`; what is a fault of ours goes on up.
+    if (isCrash(error)) throw error
+    query.note?.(`${name} could not be resolved: ${String(error)}`)
+    return unresolved(plugin, asked, chain)
+  }
+  const joined = (reply: Message): Reply => join(plugin, asked, chain, reply)
+  try {
+    const result = ctx.resolve(query.derive(name))
+    // No block covers the target: its name is all that we can say, as an authoritative server does.
+    if (result === undefined) return query.reply(plugin.name, RCODE.NOERROR, { answers: chain, live: true })
+    const whole = after(result, joined)
+    return isPromise(whole) ? whole.catch(failed) : whole
+  } catch (error) {
+    return failed(error)
+  }
+}
+
+function join(plugin: Kubernetes, asked: Asked, chain: readonly RR[], reply: Message): Reply {
+  if (reply.rcode !== RCODE.NOERROR && reply.rcode !== RCODE.NXDOMAIN) return unresolved(plugin, asked, chain)
+  const { type } = asked.query
+  const negative = !reply.answers.some((rr) => rr.type === type)
+  return asked.query
+    .reply(plugin.name, reply.rcode, {
+      answers: [...chain, ...reply.answers],
+      authorities: negative ? reply.authorities : [],
+      live: true,
+    })
+    .with({ tc: reply.tc })
+}
+
+/** A stub resolver is to try elsewhere or later; one that does the work itself (no RD) takes the CNAME and goes on. */
+function unresolved(plugin: Kubernetes, { query }: Asked, chain: readonly RR[]): Reply {
+  return query.reply(plugin.name, query.message.rd ? RCODE.SERVFAIL : RCODE.NOERROR, { answers: chain, live: true })
 }

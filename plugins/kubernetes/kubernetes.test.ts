@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { type Query, ServeError } from '../../src/plugins/contract.js'
 import { FakeClock, fakeBlock, lastHandler, query } from '../../src/plugins/testing.js'
 import { alias, gone, namespace, port, rig, service, slice, synced } from '../../test/fakes/kubernetes-rig.js'
 import type { ClusterRecord } from './objects.js'
@@ -354,9 +355,33 @@ describe('ExternalName', () => {
     )
   })
 
-  test('a target that cannot be resolved is a failure, not an empty answer', async () => {
-    const broken = rig(zone, records, { resolve: (q) => q.reply('forward', 2) })
-    expect(await broken.text('out.prod.svc.cluster.local.', 'A')).toMatch(/^SERVFAIL/)
+  test.each([
+    ['answered with a failure', (q: Query) => q.reply('forward', 2)],
+    ['refused', (q: Query) => q.reply('', 5)],
+    [
+      'thrown',
+      () => {
+        throw new ServeError('plugin/forward: no next plugin found')
+      },
+    ],
+    [
+      'rejected',
+      async () => {
+        throw new ServeError('timed out')
+      },
+    ],
+  ])('a target that is %s: SERVFAIL for a stub resolver, the bare CNAME for one that asks without RD', async (_how, resolve) => {
+    const broken = rig(zone, records, { resolve })
+    const cname = 'aa | out.prod.svc.cluster.local. 5 CNAME www.Example.org. |  |'
+    expect(await broken.text('out.prod.svc.cluster.local.', 'A')).toBe(`SERVFAIL ${cname}`)
+    expect(await broken.text('out.prod.svc.cluster.local.', 'A', { rd: false })).toBe(`NOERROR ${cname}`)
+  })
+
+  test('a target that no block covers is left to the client', async () => {
+    const alone = rig(zone, records)
+    expect(await alone.text('out.prod.svc.cluster.local.', 'A')).toBe(
+      'NOERROR aa | out.prod.svc.cluster.local. 5 CNAME www.Example.org. |  |',
+    )
   })
 })
 

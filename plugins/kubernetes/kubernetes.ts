@@ -77,7 +77,8 @@ export class Kubernetes implements Plugin, KubernetesView {
     switch (query.type) {
       case TYPE.AXFR:
       case TYPE.IXFR:
-        return query.reply(NAME, RCODE.REFUSED, { aa: false, live: true })
+        // Left to the server, so to speak: CoreDNS names no plugin for it in its metrics.
+        return query.reply('', RCODE.REFUSED, { aa: false, live: true })
       case TYPE.SOA:
         return query.name.key === zone.name.key ? this.#positive(asked, [this.#soa(zone, asked.apex)]) : this.negative(asked, RCODE.NOERROR)
       case TYPE.PTR: {
