@@ -27,13 +27,19 @@ describe('the control half', () => {
   })
 
   it.each([
-    ['', 'access from inside the cluster: known, not built yet'],
-    ['endpoint https://a\ntls /a /b /c', 'tls: known, not built yet'],
-    ['kubeconfig /x', 'kubeconfig: known, not built yet'],
-    ['endpoint ftp://x', 'invalid endpoint "ftp://x"'],
-    ['manifests /no/such/thing', 'manifests: no such file or folder: /no/such/thing'],
-  ])('refuses to start with %j, but lets check pass', (body, message) => {
-    expect(() => start(body)).toThrow(message)
+    ['', /unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined/],
+    ['endpoint https://a\ntls /no/such/a /b /c', /no such file or directory, open '\/c'/],
+    ['kubeconfig /no/such/config', /no such file or directory/],
+    ['endpoint ftp://x', /invalid endpoint "ftp:\/\/x"/],
+  ])('fails at the start with %j, but lets check pass', async (body, message) => {
+    const [source] = start(body).ctx.sources
+    await expect(Promise.resolve(source!.start(() => undefined))).rejects.toThrow(message)
     expect(start(body, true).ctx.sources).toEqual([])
+  })
+
+  it('wants manifests to be there', () => {
+    const body = 'manifests /no/such/thing'
+    expect(() => start(body)).toThrow('manifests: no such file or folder: /no/such/thing')
+    expect(start(body, true).ctx.notes).toEqual(['manifests: no such file or folder: /no/such/thing'])
   })
 })

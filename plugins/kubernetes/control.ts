@@ -1,8 +1,8 @@
 /** The control half of the kubernetes plugin: the source that the options name, registered under the key that the replicas ask for. */
 import { existsSync } from 'node:fs'
 import type { ControlContext, ControlPart, Directive } from '../../src/plugins/contract.js'
-import { parseOptions, type SourceOptions, sourceKey } from './options.js'
-import { type ApiAccess, openAccess } from './source/access.js'
+import { parseOptions, sourceKey } from './options.js'
+import { openAccess } from './source/access-open.js'
 import { apiSource } from './source/api-source.js'
 import { manifestSource } from './source/manifest-source.js'
 
@@ -16,21 +16,12 @@ export function control(uses: readonly Directive[], ctx: ControlContext): Contro
   if (options.access.kind === 'manifests') {
     ctx.source(manifestSource({ key, paths: options.access.paths, options, log, clock }))
   } else {
-    ctx.source(apiSource({ key, options, access: reach(options.access, uses, ctx), log, clock, metrics }))
+    const { access } = options
+    // A failed start is worded as CoreDNS words errors of set-up, where it does this.
+    const open = () => openAccess(access, clock).catch((error: Error) => Promise.reject(ctx.fail(error.message, uses[0])))
+    ctx.source(apiSource({ key, options, access: open, log, clock, metrics }))
   }
   return undefined
-}
-
-function reach(
-  access: Exclude<SourceOptions['access'], { kind: 'manifests' }>,
-  uses: readonly Directive[],
-  ctx: ControlContext,
-): ApiAccess {
-  try {
-    return openAccess(access)
-  } catch (error) {
-    throw ctx.fail((error as Error).message, uses[0])
-  }
 }
 
 /** A start without any objects would deny every name: so a path that is not there is an error then, and a remark of `check`. */

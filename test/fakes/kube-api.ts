@@ -3,6 +3,7 @@
  * listens on loopback and keeps its history, so that watches can go on from any version that was not compacted.
  */
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
+import https from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 
 export interface KubeObject {
@@ -100,15 +101,24 @@ export class FakeKubeApi {
   readonly #sockets = new Set<Socket>()
   #server: http.Server | undefined
   #port = 0
+  readonly #tls: https.ServerOptions | undefined
+  readonly #host: string
+
+  /** `host`: a loopback address. */
+  constructor(tls?: https.ServerOptions, host = '127.0.0.1') {
+    this.#tls = tls
+    this.#host = host
+  }
 
   async start(): Promise<this> {
-    const server = http.createServer((request, response) => this.#serve(request, response))
+    const serve = (request: IncomingMessage, response: ServerResponse) => this.#serve(request, response)
+    const server = this.#tls === undefined ? http.createServer(serve) : https.createServer(this.#tls, serve)
     server.on('connection', (socket) => {
       this.#sockets.add(socket)
       socket.on('close', () => this.#sockets.delete(socket))
       socket.on('error', () => undefined)
     })
-    await new Promise<void>((resolve) => server.listen(this.#port, '127.0.0.1', resolve))
+    await new Promise<void>((resolve) => server.listen(this.#port, this.#host, resolve))
     this.#port = (server.address() as AddressInfo).port
     this.#server = server
     return this
@@ -125,8 +135,13 @@ export class FakeKubeApi {
     await closed
   }
 
+  get port(): number {
+    return this.#port
+  }
+
   get url(): string {
-    return `http://127.0.0.1:${this.#port}`
+    const host = this.#host.includes(':') ? `[${this.#host}]` : this.#host
+    return `http${this.#tls === undefined ? '' : 's'}://${host}:${this.#port}`
   }
 
   get watches(): number {

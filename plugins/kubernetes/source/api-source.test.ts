@@ -3,7 +3,7 @@ import { FakeLog, FakeMetrics, realClock } from '../../../src/plugins/testing.js
 import { FakeKubeApi, type KubeObject, namespace, service, slice } from '../../../test/fakes/kube-api.js'
 import type { ClusterRecord, ObjectPut, StateRecord } from '../objects.js'
 import type { SourceOptions } from '../options.js'
-import { openAccess } from './access.js'
+import { openAccess } from './access-open.js'
 import { apiSource } from './api-source.js'
 import type { ReflectorTimes } from './reflector.js'
 
@@ -55,7 +55,7 @@ function run(api: FakeKubeApi, over: Partial<Omit<SourceOptions, 'needs'>> & { n
   const source = apiSource({
     key: 'k',
     options,
-    access: openAccess(access),
+    access: () => openAccess(access, realClock),
     log,
     clock: realClock,
     metrics,

@@ -12,7 +12,8 @@ import { ClusterStore } from './store.js'
 export interface ApiSourceOptions {
   readonly key: string
   readonly options: SourceOptions
-  readonly access: ApiAccess
+  /** Opened at the start, which fails with it. */
+  readonly access: () => Promise<ApiAccess>
   readonly log: Logger
   readonly clock: Clock
   readonly metrics: MetricsScope
@@ -34,9 +35,9 @@ export function apiSource(o: ApiSourceOptions): Source<ClusterRecord> {
   )
   const latency = new ProgrammingLatency(o.metrics, o.clock, o.log)
 
-  const start = (emit: (part: readonly ClusterRecord[]) => void) => {
+  const start = async (emit: (part: readonly ClusterRecord[]) => void) => {
     const target = new ClusterStore(emit, o.clock)
-    const api = new ApiClient(o.access, o.limits ?? LIMITS, clientMetrics(o.metrics), o.clock)
+    const api = new ApiClient(await o.access(), o.limits ?? LIMITS, clientMetrics(o.metrics), o.clock)
     store = target
     client = api
     const resources = resourcesFor(o.options)

@@ -46,7 +46,9 @@ export class ApiClient {
    * might be dead already. Rejects with ApiError.
    */
   async open(path: string, how: 'list' | 'watch', signal: AbortSignal): Promise<IncomingMessage> {
-    const options = await this.#options(path, how)
+    const options = await this.#options(path, how).catch((cause: unknown) => {
+      throw new ApiError(`no credentials: ${(cause as Error).message}`, 0, 0, { cause })
+    })
     const response = await this.#send(options, path, signal)
     if (response.statusCode === 200) return response
     const status = response.statusCode ?? 0
@@ -77,7 +79,7 @@ export class ApiClient {
       hostname: hostname.replace(/^\[|\]$/g, ''),
       port,
       path: this.#base + path,
-      agent: how === 'watch' ? false : this.#agent,
+      agent: rest.agent ?? (how === 'watch' ? false : this.#agent),
       headers: { accept: 'application/json', 'user-agent': 'CairnDNS', ...headers },
     }
   }
