@@ -200,7 +200,9 @@ export class Exchange {
     const { ask, upstream, began } = attempt
     const left = began + upstream.settings.readTimeout - this.#forward.clock.monotonic()
     this.#forward.clock.timer(round(Math.max(0, left)), () => {
-      if (!ask.settled) ask.cancel()
+      if (ask.settled) return
+      ask.cancel()
+      upstream.check()
     })
   }
 

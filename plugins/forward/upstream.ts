@@ -62,6 +62,7 @@ export class Upstream {
   #fails = 0
   #unanswered = 0
   #suspectSince = -1
+  #probedAt = Number.NEGATIVE_INFINITY
 
   constructor(target: Target, settings: UpstreamSettings, clock: Clock, ids: Ids, metrics: UpstreamMetrics) {
     this.target = target
@@ -107,9 +108,10 @@ export class Upstream {
     return ask
   }
 
-  /** A question was not answered in good time. */
+  /** A question was not answered in good time: perhaps it is a hard one, a probe will tell. */
   overdue(): void {
     if (++this.#unanswered >= SUSPICIOUS) this.#suspected()
+    else if (this.#clock.monotonic() - this.#probedAt >= this.settings.probeInterval) this.check()
   }
 
   /** Begins to probe, unless that is under way or switched off. */
@@ -201,6 +203,7 @@ export class Upstream {
 
   #probe(): void {
     this.#probing = undefined
+    this.#probedAt = this.#clock.monotonic()
     const { probeDomain, probeRecursion, forceTcp } = this.settings
     const frame = questionFrame(probeDomain, TYPE.NS, probeRecursion)
     let late: Timer | undefined
@@ -222,6 +225,7 @@ export class Upstream {
   #probeFailed(): void {
     if (this.#closed) return
     this.#fails++
+    if (this.#suspectSince < 0) this.#suspectSince = this.#clock.monotonic()
     this.#metrics.probeFailed()
     this.#probing = this.#clock.timer(Math.max(MIN_INTERVAL, this.settings.probeInterval), () => this.#probe())
   }
