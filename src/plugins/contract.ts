@@ -167,6 +167,8 @@ export interface ControlContext extends CommonContext {
 export interface ControlProcess {
   /** Names of the plugins that are not ready at this moment, over all threads and the blocks that use `ready`; empty: ready. */
   notReady(): readonly string[] | Promise<readonly string[]>
+  /** What the running sources remark, a line each. */
+  remarks(): readonly string[]
   /** False while a serving thread has given no sign of life for 2 s. */
   healthy(): boolean
   /** Prometheus text of all metrics. */
@@ -189,6 +191,8 @@ export interface Source<D = unknown> {
   /** The whole state in parts of at most some 500 records, for a thread that comes new. */
   snapshot(): Iterable<readonly D[]>
   stop(): void | Promise<void>
+  /** What an operator should know of it now, for the body of /ready: a missing permission, old data. undefined: nothing. */
+  remark?(): string | undefined
 }
 
 /** The copy in a serving thread. begin…apply…swap is a snapshot; apply alone a delta. */

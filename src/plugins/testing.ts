@@ -202,6 +202,7 @@ export function fakeContext(plugin: string, over: Partial<FakeContext> & { sibli
     source: (source) => void context.sources.push(source as Source<unknown>),
     process: {
       notReady: () => [],
+      remarks: () => [],
       healthy: () => true,
       metricsText: async () => ({ contentType: 'text/plain', body: '' }),
       reload: async () => undefined,

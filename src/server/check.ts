@@ -139,6 +139,7 @@ function controlGeneration(corefile: ConstructorParameters<typeof ControlGenerat
     checking: true,
     process: {
       notReady: () => [],
+    remarks: () => [],
       healthy: () => true,
       metricsText: async () => ({ contentType: '', body: '' }),
       reload: async () => undefined,

@@ -213,6 +213,7 @@ export class Control {
   #makeProcess(): ControlProcess {
     return {
       notReady: () => this.#threads.notReady(),
+      remarks: () => this.#sources.remarks(),
       healthy: () => this.#threads.healthy(),
       metricsText: async () => {
         this.#metrics.flush()

@@ -65,6 +65,10 @@ export class Sources {
     }
   }
 
+  remarks(): string[] {
+    return [...this.#running.values()].flatMap(({ source }) => source.remark?.() ?? [])
+  }
+
   subscribe(key: string, thread: number, post: Subscriber['post']): void {
     const running = this.#running.get(key)
     if (running !== undefined) {

@@ -3,6 +3,7 @@
  * and some 70 MB, so it is loaded only here.
  */
 
+import { statSync } from 'node:fs'
 import type { RequestOptions } from 'node:https'
 import type { KubeConfig } from '@kubernetes/client-node'
 import { AccessError, type ApiAccess, baseUrl } from './access.js'
@@ -11,10 +12,21 @@ export async function kubeconfigAccess(file: string, context: string): Promise<A
   const library = await import('@kubernetes/client-node')
   const load = () => loadConfig(new library.KubeConfig(), file, context)
   let config = load()
+  let loaded = changedAt(file)
+  const reload = (): void => {
+    try {
+      loaded = changedAt(file)
+      config = load()
+    } catch {
+      // Being written just now, or gone: what was loaded before is tried on, and the next change or 401 comes here again.
+    }
+  }
   const server = config.getCurrentCluster()?.server ?? ''
   return {
     base: baseUrl(server, 'https'),
     async options() {
+      // Certificates that were renewed in the file: an expired one need not be refused by a 401.
+      if (changedAt(file) !== loaded) reload()
       const whole: RequestOptions = {}
       await config.applyToHTTPSOptions(whole)
       const { ca, cert, key, pfx, passphrase, rejectUnauthorized, servername, headers, auth, agent } = whole
@@ -23,15 +35,12 @@ export async function kubeconfigAccess(file: string, context: string): Promise<A
       const proxy = config.getCurrentCluster()?.proxyUrl === undefined ? {} : { agent }
       return Object.fromEntries(Object.entries({ ...given, ...proxy }).filter(([, value]) => value !== undefined))
     },
-    refused() {
-      try {
-        config = load()
-      } catch {
-        // Being written just now, or gone: what was loaded before is tried on, and the next 401 comes here again.
-      }
-    },
+    refused: reload,
   }
 }
+
+/** 0: there is no such file at this moment. */
+const changedAt = (file: string): number => statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0
 
 function loadConfig(config: KubeConfig, file: string, context: string): KubeConfig {
   config.loadFromFile(file)

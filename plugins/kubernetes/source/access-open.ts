@@ -13,7 +13,11 @@ export interface Surroundings {
   readonly serviceAccount: string
 }
 
-export const SURROUNDINGS: Surroundings = { env: process.env, serviceAccount: '/var/run/secrets/kubernetes.io/serviceaccount' }
+/** CAIRNDNS_SERVICE_ACCOUNT names another folder than the one that is mounted into every pod. */
+export const SURROUNDINGS: Surroundings = {
+  env: process.env,
+  serviceAccount: process.env.CAIRNDNS_SERVICE_ACCOUNT || '/var/run/secrets/kubernetes.io/serviceaccount',
+}
 
 /** Rejects with AccessError where the access cannot work: files that are missing, a pod without service account. */
 export async function openAccess(

@@ -64,7 +64,7 @@ async function run(access: ApiKind, around?: Surroundings) {
   }
   await source.start(emit)
   cleanUp.push(() => source.stop())
-  return { log, names, synced: () => synced }
+  return { log, names, synced: () => synced, remark: () => source.remark?.() }
 }
 
 async function until(what: () => boolean): Promise<void> {
@@ -137,6 +137,16 @@ describe('kubeconfig', () => {
     await until((await run({ kind: 'kubeconfig', file: other, context: 'one' })).synced)
   })
 
+  it('takes up a file that changes', async () => {
+    const server = await api()
+    server.faults.token = 'new'
+    const path = file('config', config(server.url, { token: 'old' }))
+    const r = await run({ kind: 'kubeconfig', file: path, context: '' })
+    await until(() => r.log.lines.length > 0)
+    file('config', config(server.url, { token: 'new' }))
+    await until(r.synced)
+  })
+
   it('runs the command of an exec user', async () => {
     const server = await api({ key: KEY, cert: CERT })
     server.faults.token = 'from-exec'
@@ -158,4 +168,15 @@ describe('kubeconfig', () => {
     const path = file('config', config('https://127.0.0.1:1', {}))
     await expect(openAccess({ kind: 'kubeconfig', file: path, context }, realClock)).rejects.toThrow(message)
   })
+})
+
+it('403 names verb and resource until they are granted', async () => {
+  const server = await api()
+  server.faults.status = 403
+  const r = await run({ kind: 'endpoint', url: server.url, tls: undefined })
+  await until(() => r.remark()?.split('\n').length === 3)
+  expect(r.remark()).toContain('kubernetes: permission is missing: verb "watch" on resource "services" of API group ""')
+  expect(r.remark()).toContain('verb "watch" on resource "endpointslices" of API group "discovery.k8s.io"')
+  server.faults.status = undefined
+  await until(() => r.synced() && r.remark() === undefined)
 })

@@ -4,6 +4,7 @@ import type { ClusterRecord } from '../objects.js'
 import type { SourceOptions } from '../options.js'
 import type { ApiAccess } from './access.js'
 import { ApiClient, type ClientLimits, clientMetrics } from './client.js'
+import { Limiter } from './limiter.js'
 import { REFLECTOR_TIMES, Reflector, type ReflectorTimes } from './reflector.js'
 import { resourcesFor } from './resources.js'
 import { ProgrammingLatency, ResourceSink } from './sink.js'
@@ -37,7 +38,7 @@ export function apiSource(o: ApiSourceOptions): Source<ClusterRecord> {
 
   const start = async (emit: (part: readonly ClusterRecord[]) => void) => {
     const target = new ClusterStore(emit, o.clock)
-    const api = new ApiClient(await o.access(), o.limits ?? LIMITS, clientMetrics(o.metrics), o.clock)
+    const api = new ApiClient(await o.access(), o.limits ?? LIMITS, clientMetrics(o.metrics), o.clock, new Limiter(o.options, o.clock))
     store = target
     client = api
     const resources = resourcesFor(o.options)
@@ -68,6 +69,10 @@ export function apiSource(o: ApiSourceOptions): Source<ClusterRecord> {
     key: o.key,
     start,
     snapshot: () => store?.snapshot() ?? [],
+    remark() {
+      const denied = [...(client?.denied.values() ?? [])]
+      return denied.length === 0 ? undefined : denied.map((line) => `kubernetes: ${line}`).join('\n')
+    },
     async stop() {
       await Promise.all(reflectors.map((r) => r.stop()))
       client?.close()

@@ -3,6 +3,7 @@ import http, { type IncomingMessage } from 'node:http'
 import https, { type RequestOptions } from 'node:https'
 import type { Clock, Counter, Histogram, MetricFamily, MetricsScope } from '../../../src/plugins/contract.js'
 import type { ApiAccess } from './access.js'
+import type { Limiter } from './limiter.js'
 import { ApiError, statusError } from './status.js'
 
 /** Milliseconds. An overloaded server may queue a request for long before it answers. */
@@ -28,9 +29,13 @@ export class ApiClient {
   readonly #base: string
   readonly #transport: typeof https | typeof http
   readonly #agent: http.Agent
+  readonly #limiter: Limiter
+  /** What was refused with 403 and not granted since, by verb and path: words for the operator. */
+  readonly denied = new Map<string, string>()
 
-  constructor(access: ApiAccess, limits: ClientLimits, metrics: ClientMetrics, clock: Clock) {
+  constructor(access: ApiAccess, limits: ClientLimits, metrics: ClientMetrics, clock: Clock, limiter: Limiter) {
     this.#access = access
+    this.#limiter = limiter
     this.#limits = limits
     this.#metrics = metrics
     this.clock = clock
@@ -46,14 +51,28 @@ export class ApiClient {
    * might be dead already. Rejects with ApiError.
    */
   async open(path: string, how: 'list' | 'watch', signal: AbortSignal): Promise<IncomingMessage> {
-    const options = await this.#options(path, how).catch((cause: unknown) => {
-      throw new ApiError(`no credentials: ${(cause as Error).message}`, 0, 0, { cause })
-    })
-    const response = await this.#send(options, path, signal)
-    if (response.statusCode === 200) return response
+    const leave = await this.#enter(signal)
+    let response: IncomingMessage
+    try {
+      response = await this.#send(await this.#options(path, how), path, signal)
+    } finally {
+      leave()
+    }
     const status = response.statusCode ?? 0
+    const denied = `${how} ${path.replace(/\?.*/s, '')}`
+    if (status !== 403) this.denied.delete(denied)
+    if (status === 200) return response
     if (status === 401) this.#access.refused()
+    if (status === 403) this.denied.set(denied, missingPermission(denied))
     throw statusError(status, await readRefusal(response, this.clock), response.headers['retry-after'])
+  }
+
+  /** Waits for our own limits; resolves with what is to be called when the answer begins. */
+  async #enter(signal: AbortSignal): Promise<() => void> {
+    const asked = this.clock.monotonic()
+    const leave = await this.#limiter.enter(signal)
+    this.#metrics.limiter.with('GET', this.host).observe((this.clock.monotonic() - asked) / 1000)
+    return leave
   }
 
   /** Opens `path` and feeds its body to `onChunk` as it comes. Rejects with ApiError, or with what `onChunk` throws. */
@@ -71,7 +90,7 @@ export class ApiClient {
   }
 
   async #options(path: string, how: 'list' | 'watch'): Promise<RequestOptions> {
-    const { headers, ...rest } = await this.#access.options()
+    const { headers, ...rest } = await this.#credentials()
     const { hostname, port, protocol } = this.#access.base
     return {
       ...rest,
@@ -81,6 +100,14 @@ export class ApiClient {
       path: this.#base + path,
       agent: rest.agent ?? (how === 'watch' ? false : this.#agent),
       headers: { accept: 'application/json', 'user-agent': 'CairnDNS', ...headers },
+    }
+  }
+
+  async #credentials(): Promise<RequestOptions> {
+    try {
+      return await this.#access.options()
+    } catch (cause) {
+      throw new ApiError(`no credentials: ${(cause as Error).message}`, 0, 0, { cause })
     }
   }
 
@@ -103,6 +130,13 @@ export class ApiClient {
       })
     })
   }
+}
+
+/** `request`: verb and path. */
+function missingPermission(request: string): string {
+  const [verb, path = ''] = request.split(' ')
+  const [, group = ''] = /^\/apis\/([^/]+)\//.exec(path) ?? []
+  return `permission is missing: verb "${verb}" on resource "${path.slice(path.lastIndexOf('/') + 1)}" of API group "${group}"`
 }
 
 /** Feeds a body to `onChunk`; resolves at its end. Rejects with ApiError where it breaks off, or with what `onChunk` throws. */

@@ -22,10 +22,11 @@ export class Ready implements ControlPart {
   async #answer(response: ServerResponse): Promise<void> {
     if (this.#down) return send(response, 503, 'Shutting down')
     const missing = this.#missing(await this.#ctx.process.notReady())
-    if (missing.length === 0) return send(response, 200, 'OK')
+    const remarks = this.#ctx.process.remarks().map((line) => `\n${line}`)
+    if (missing.length === 0) return send(response, 200, `OK${remarks.join('')}`)
     const names = missing.sort().join(',')
     this.#ctx.log.info(`Plugins not ready: ${quote(names)}`)
-    send(response, 503, names)
+    send(response, 503, `${names}${remarks.join('')}`)
   }
 
   /** Those of `now` that still count: what was ready at an earlier request is not asked again, unless all are monitored continuously. */
