@@ -11,7 +11,6 @@ export const CHUNK_SLOTS = 4096
 export interface MetricsNotice {
   readonly families: readonly FamilyNotice[]
   readonly children: readonly ChildNotice[]
-  readonly removed: readonly ChildNotice[]
   readonly chunks: readonly SharedArrayBuffer[]
 }
 
@@ -145,13 +144,13 @@ export class SlotMetrics implements MetricsScope {
     const announce = (values: readonly string[]): T => {
       if (values.length !== labels.length) throw new Error(`metric ${name} takes ${labels.length} label values, not ${values.length}`)
       const slot = this.#slot(notice, values)
-      this.#announced().children.push({ family: notice.id, values, slot })
+      this.#announced().children.push({ family: notice.id, values, slot, removed: false })
       return make(this.#arrayOf(slot), slot % CHUNK_SLOTS)
     }
     const drop = (values: readonly string[]): void => {
       const slot = this.#slot(notice, values)
       this.#arrayOf(slot).fill(0, slot % CHUNK_SLOTS, (slot % CHUNK_SLOTS) + slotsOf(notice))
-      this.#announced().removed.push({ family: notice.id, values, slot })
+      this.#announced().children.push({ family: notice.id, values, slot, removed: true })
     }
     const handle = new Family<T>(announce, drop)
     this.#families.set(name, { notice, handle: handle as Family<unknown> })
@@ -182,7 +181,7 @@ export class SlotMetrics implements MetricsScope {
   }
   #announced(): Announcements {
     if (this.#pending === undefined) {
-      this.#pending = { families: [], children: [], removed: [], chunks: [] }
+      this.#pending = { families: [], children: [], chunks: [] }
       queueMicrotask(() => this.flush())
     }
     return this.#pending

@@ -54,8 +54,6 @@ export type FromServing =
       readonly kind: 'metrics'
       readonly families: readonly FamilyNotice[]
       readonly children: readonly ChildNotice[]
-      /** Children that are out of the text until they are announced again; their slots are kept for them. */
-      readonly removed: readonly ChildNotice[]
       readonly chunks: readonly SharedArrayBuffer[]
     }
   | { readonly kind: 'exit'; readonly code: number }
@@ -74,6 +72,8 @@ export interface ChildNotice {
   readonly values: readonly string[]
   /** First slot; a histogram has one per bucket, one for +Inf, then the sum. */
   readonly slot: number
+  /** Out of the text until it is announced again; the slots are kept for it. */
+  readonly removed: boolean
 }
 
 /** One end of the line between control and a serving thread. */

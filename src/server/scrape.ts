@@ -31,17 +31,12 @@ export class MetricsHub {
     }
     for (const chunk of notice.chunks) state.chunks.push(new Float64Array(chunk))
     for (const family of notice.families) state.families.set(family.id, this.#family(family))
-    for (const { family: id, values } of notice.removed) {
-      const family = state.families.get(id)
-      const child = family?.children.get(childKey(values))
-      child?.places.delete(thread)
-      if (child?.places.size === 0) family?.children.delete(childKey(values))
-    }
-    for (const { family: id, values, slot } of notice.children) {
+    for (const { family: id, values, slot, removed } of notice.children) {
       const family = state.families.get(id)
       const array = state.chunks[Math.floor(slot / CHUNK_SLOTS)]
       if (family === undefined || array === undefined) throw new Error(`thread ${thread} names a metric that it has not announced`)
-      this.#child(family, values).places.set(thread, { array, at: slot % CHUNK_SLOTS })
+      if (removed) remove(family, values, thread)
+      else this.#child(family, values).places.set(thread, { array, at: slot % CHUNK_SLOTS })
     }
   }
 
@@ -99,6 +94,12 @@ export class MetricsHub {
     }
     return child
   }
+}
+
+function remove(family: Family, values: readonly string[], thread: number): void {
+  const child = family.children.get(childKey(values))
+  child?.places.delete(thread)
+  if (child?.places.size === 0) family.children.delete(childKey(values))
 }
 
 /** process_* and nodejs_* of prom-client, started at the first scrape so that a server nobody scrapes doesn't load them. */
