@@ -14,7 +14,8 @@ const RECORD = 10
 
 /** Octets that `message` takes when every name is written in full. Throws WireError if its octets are no message. */
 export function fullLength(message: Message): number {
-  if (message.bytes !== undefined) return lengthOfOctets(message.bytes, message.offset, message.length)
+  const measured = message.measure(lengthOfOctets)
+  if (measured !== undefined) return measured
   let length = HEADER
   if (message.question !== undefined) length += message.question.name.wire.length + 4
   for (const rr of message.answers) length += recordLength(rr)

@@ -126,6 +126,10 @@ export class Message {
     if (this.#patch !== undefined) this.#materialise()
     return this.#bytes
   }
+  /** What `look` makes of the octets without putting anything together: id, flags, TTLs and spelling may be older ones. undefined: there are none. */
+  measure(look: (bytes: Buffer, offset: number, length: number) => number): number | undefined {
+    return this.#bytes === undefined ? undefined : look(this.#bytes, this.#offset, this.length)
+  }
   /** Where the message begins in `bytes`. */
   get offset(): number {
     if (this.#patch !== undefined) this.#materialise()

@@ -99,8 +99,8 @@ export class Query {
     query.view = this.view
     query.metadata = this.metadata
     query.lowered = this.lowered
+    query.deadline = this.deadline
     query.note = this.note
-    query.lowered = this.lowered
     return query
   }
 

@@ -61,7 +61,7 @@ export class Prometheus implements Plugin {
       query.proto === 'udp',
       query.peer.family,
       query.dnssecOk,
-      query.message.bytes === undefined ? fullLength(query.message) : query.message.length,
+      fullLength(query.message),
       made ? size : 0,
       rcode,
       made ? this.#neighbour : '',
