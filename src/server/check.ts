@@ -139,7 +139,7 @@ function controlGeneration(corefile: ConstructorParameters<typeof ControlGenerat
     checking: true,
     process: {
       notReady: () => [],
-    remarks: () => [],
+      remarks: () => [],
       healthy: () => true,
       metricsText: async () => ({ contentType: '', body: '' }),
       reload: async () => undefined,

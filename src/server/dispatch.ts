@@ -42,12 +42,12 @@ export class Dispatcher {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #deadlines: Deadlines
-  readonly #serving: (generation: number) => Serving
+  readonly #serving: (generation: number) => Serving | undefined
   readonly #out = Buffer.allocUnsafeSlow(START + 65_535)
   readonly #panics: Counter
   readonly #shed: Counter
 
-  constructor(clock: Clock, log: Logger, metrics: MetricsScope, serving: (generation: number) => Serving) {
+  constructor(clock: Clock, log: Logger, metrics: MetricsScope, serving: (generation: number) => Serving | undefined) {
     this.#clock = clock
     this.#log = log
     this.#serving = serving
@@ -91,6 +91,12 @@ export class Dispatcher {
       origin.end()
       return
     }
+    const serving = this.#serving(listener.service.generation)
+    if (serving === undefined) {
+      // Its address was given up, and its last query is answered.
+      origin.end()
+      return
+    }
     const received = this.#clock.monotonic()
     const arrival = {
       peer: origin.peer,
@@ -100,7 +106,7 @@ export class Dispatcher {
       deadline: received + QUERY_TIME,
       options: message.edns?.options ?? NO_OPTIONS,
     }
-    const exchange = new Exchange(this, this.#serving(listener.service.generation), origin, arrival)
+    const exchange = new Exchange(this, serving, origin, arrival)
     if (question === undefined) exchange.answerBare(message)
     else this.#route(listener, new Query(message, arrival), exchange)
   }

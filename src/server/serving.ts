@@ -57,8 +57,6 @@ class ServingThread {
   #listeners = new Map<string, Listener>()
   #current: Generation | undefined
   #prepared: Prepared | undefined
-  /** Generations that were called off before they were ready. */
-  readonly #aborted = new Set<number>()
   #heart: Timer | undefined
   /** Changes of configuration, one after the other. */
   #queue: Promise<void> = Promise.resolve()
@@ -69,7 +67,7 @@ class ServingThread {
     this.#deps = deps
     this.#log = deps.logger('')
     this.#sockets = new Sockets(this.#log, deps.clock, openDgramPort)
-    this.#dispatcher = new Dispatcher(deps.clock, this.#log, deps.metrics, (id) => this.#generations.get(id)!)
+    this.#dispatcher = new Dispatcher(deps.clock, this.#log, deps.metrics, (id) => this.#generations.get(id))
     this.#shared = new SharedValues(this.#log)
     this.#replicas = new Replicas(channel, this.#log)
     this.#listenerDeps = { clock: deps.clock, log: this.#log, metrics: deps.metrics, receive: this.#dispatcher.receive }
@@ -90,11 +88,11 @@ class ServingThread {
         this.#inTurn(() => this.#commit(message.generation))
         break
       case 'abort':
-        this.#aborted.add(message.generation)
         this.#inTurn(() => this.#abort(message.generation))
         break
       case 'stop':
-        this.#inTurn(() => this.#stop(message.graceMs))
+        // At once, whatever is being prepared.
+        void this.#stop(message.graceMs)
         break
       case 'source':
         this.#replicas.take(message)
@@ -181,7 +179,6 @@ class ServingThread {
   }
 
   async #abort(id: number): Promise<void> {
-    this.#aborted.delete(id)
     if (this.#prepared?.generation.id !== id) return
     const { generation, listeners, rollback } = this.#prepared
     this.#prepared = undefined

@@ -27,7 +27,10 @@ class DgramPort implements DatagramPort {
     this.port = port
     this.handler = handler
     this.#plain = plainAddress(address)
-    socket.on('message', (data, remote) => this.handler(data, data.length, new DgramOrigin(this, remote, this.#plain)))
+    socket.on('message', (data, remote) => {
+      // Nobody can be answered at port 0, and trying throws.
+      if (remote.port !== 0) this.handler(data, data.length, new DgramOrigin(this, remote, this.#plain))
+    })
   }
 
   send(data: Buffer, offset: number, length: number, remote: RemoteInfo): void {

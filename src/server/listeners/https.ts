@@ -103,6 +103,7 @@ export class HttpsServer {
       allowHTTP1: true,
       handshakeTimeout: Math.max(1000, limits.read),
       maxSessionMemory: 4,
+      settings: { maxConcurrentStreams: 250 },
     })
     server.on('secureConnection', (socket) => {
       const presented = Object.keys(socket.getPeerCertificate()).length > 0

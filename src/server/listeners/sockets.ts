@@ -33,7 +33,8 @@ export class Sockets {
   /** What a generation that is being prepared wants; new sockets serve it. */
   #prepared: readonly Binding[] | undefined
   #timer: Timer | undefined
-  #scanning = false
+  /** The rescan that is under way: a change of configuration waits for it. */
+  #scan: Promise<void> = Promise.resolve()
   #closed = false
 
   constructor(log: Logger, clock: Clock, openDatagram: OpenDatagramPort) {
@@ -46,11 +47,13 @@ export class Sockets {
   async open(bindings: readonly Binding[]): Promise<() => void> {
     const opened: Bound[] = []
     this.#prepared = bindings
+    await this.#scan
     const rollback = (): void => {
       this.#prepared = undefined
       for (const bound of opened) this.#remove(bound)
     }
     try {
+      if (this.#closed) throw new Error('the server is stopping')
       // TCP first, the wildcard first: one that is there saves the sockets for single addresses.
       for (const network of ['tcp', 'udp'] as const) {
         const wanted = bindings.filter((binding) => binding.network === network)
@@ -212,9 +215,13 @@ export class Sockets {
   }
 
   /** Follows the addresses of the machine, for wildcards. */
-  async rescan(): Promise<void> {
-    if (this.#scanning || this.#prepared !== undefined || this.#closed) return
-    this.#scanning = true
+  rescan(): Promise<void> {
+    this.#scan = this.#scan.then(() => this.#follow())
+    return this.#scan
+  }
+
+  async #follow(): Promise<void> {
+    if (this.#prepared !== undefined || this.#closed) return
     const addresses = localAddresses()
     const wildcards = this.#bindings.filter(({ host, network, port }) => isWildcard(host) && !this.#bound.has(keyOf(network, '', port)))
     for (const { network, port } of wildcards) {
@@ -225,7 +232,6 @@ export class Sockets {
         if (bound.network === network && bound.port === port && !named && !addresses.includes(bound.address)) this.#remove(bound)
       }
     }
-    this.#scanning = false
   }
 }
 
