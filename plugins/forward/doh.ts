@@ -28,16 +28,18 @@ export class DohPool {
   }
 
   ask(ask: Ask): void {
-    const { expire, maxAge, clock, used } = this.#options
     const session = this.#session
-    const now = clock.monotonic()
-    const worn =
-      session !== undefined &&
-      ((session.pending.size === 0 && now - session.lastUsed >= expire) || (maxAge > 0 && now - session.opened >= maxAge))
-    if (session !== undefined && worn) this.#leave(session)
-    used(this.#session !== undefined)
+    if (session !== undefined && this.#worn(session)) this.#leave(session)
+    this.#options.used(this.#session !== undefined)
     this.#session ??= new DohSession(this.#options, (gone, lost) => this.#closed(gone, lost))
     this.#session.send(ask)
+  }
+
+  #worn(session: DohSession): boolean {
+    const { expire, maxAge, clock } = this.#options
+    const now = clock.monotonic()
+    if (!session.usable) return true
+    return (session.pending.size === 0 && now - session.lastUsed >= expire) || (maxAge > 0 && now - session.opened >= maxAge)
   }
 
   sweep(): void {
@@ -105,6 +107,11 @@ class DohSession {
       dialing.cancel()
       this.fail(new Error('EOF'), this.#replies > 0)
     })
+  }
+
+  /** Streams fail before their session says that it is gone. */
+  get usable(): boolean {
+    return !this.#session.closed && !this.#session.destroyed
   }
 
   send(ask: Ask): void {

@@ -107,6 +107,16 @@ describe('accepted', () => {
     )
   })
 
+  it('the old options of proxy, where proxy was written, with warnings', () => {
+    const text =
+      'forward . 10.0.0.1 {\npolicy first\nfail_timeout 10s\nmax_fails 3\nhealth_check /ok:8080\nspray\nprotocol dns force_tcp\nexcept a.example\n}'
+    const context = fakeContext('forward')
+    const options = readOptions({ ...uses(text)[0]!, formerName: 'proxy' }, context)
+    expect(options).toMatchObject({ policy: 'sequential', maxFails: 3, forceTcp: true })
+    expect(context.warnings).toHaveLength(4)
+    expect(() => setUp(text)).toThrow("unknown policy 'first'")
+  })
+
   it('reads values as they are meant', () => {
     const use = uses(
       'forward . 127.0.0.1 {\nhealth_check 1m domain Example.ORG\nexpire 1.5s\nsource_address ::ffff:192.0.2.1\npolicy sequential\n}',

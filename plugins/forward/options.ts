@@ -291,7 +291,7 @@ const proxyPolicies: ReadonlyMap<string, PolicyName> = new Map([
 export function readOptions(use: Directive, ctx: SetupContext): Options {
   const options = defaults()
   for (const directive of use.block ?? []) {
-    const old = use.name === 'proxy' ? modern(directive, options, ctx) : directive
+    const old = use.formerName === 'proxy' ? modern(directive, options, ctx) : directive
     if (old === undefined) continue
     const reader = Object.hasOwn(readers, old.name) ? readers[old.name] : undefined
     if (reader === undefined) throw ctx.error(`unknown property '${old.name}'`, old, optionNames)

@@ -104,7 +104,12 @@ export class Upstream {
       done(settled, reply, error)
     })
     this.#metrics.asked()
-    this.#send(ask)
+    try {
+      this.#send(ask)
+    } catch (error) {
+      // A socket that cannot even be made (no descriptors left, say) is a failed attempt like others.
+      ask.settle(undefined, error as Error)
+    }
     return ask
   }
 
@@ -219,7 +224,11 @@ export class Upstream {
       ask.cancel()
       ended(new Error('i/o timeout'))
     })
-    this.#send(ask)
+    try {
+      this.#send(ask)
+    } catch (error) {
+      ask.settle(undefined, error as Error)
+    }
   }
 
   #probeFailed(): void {

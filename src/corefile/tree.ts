@@ -23,6 +23,8 @@ export interface Directive {
   /** undefined: no braces at all; []: empty braces. */
   readonly block: readonly Directive[] | undefined
   readonly pos: Position
+  /** The removed name that it was written by, where another plugin reads it now. */
+  readonly formerName?: string
 }
 
 export type Transport = 'dns' | 'tls' | 'https' | 'grpc' | 'quic' | 'https3'

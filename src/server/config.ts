@@ -79,7 +79,7 @@ function rename(tree: Corefile): Corefile {
     const line = [now.to, ...directive.args.map(({ text }) => text)].join(' ')
     const message = `directive '${directive.name}' was removed in CoreDNS ${now.since} and is read as '${now.to}'; write '${line}'`
     warnings.push({ message, pos: directive.pos })
-    return { ...directive, name: now.to }
+    return { ...directive, name: now.to, formerName: directive.name }
   }
   const blocks = tree.blocks.map((block): ServerBlock => ({ ...block, directives: block.directives.map(change) }))
   return { ...tree, blocks, warnings }
