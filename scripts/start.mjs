@@ -30,5 +30,9 @@ if (!fs.existsSync(cli) || !fs.existsSync(stamp) || fs.statSync(stamp).mtimeMs <
   if (built.status !== 0) process.exit(built.status ?? 1)
   fs.utimesSync(stamp, new Date(), new Date())
 }
-process.argv = [process.execPath, cli, ...(process.argv.length > 2 ? process.argv.slice(2) : ['-conf', 'examples/Corefile'])]
+process.argv = [
+  process.execPath,
+  cli,
+  ...(process.argv.length > 2 ? process.argv.slice(2) : ['-conf', 'examples/Corefile', '-hints', 'examples/try.txt']),
+]
 await import(cli)

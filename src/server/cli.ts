@@ -1,4 +1,5 @@
 /** The command line: CoreDNS's flags for the server, and the commands `check` and `query`. */
+import fs from 'node:fs'
 import { listPlugins, pluginTable } from '../plugins/load.js'
 import { versionLines } from './banner.js'
 import { chooseInput } from './config.js'
@@ -40,7 +41,7 @@ async function runServer({ values, switches, rest }: Flags): Promise<number> {
   }
   const { serve } = await import('./process.js')
   const port = values.get('dns.port') ?? '53'
-  const started = switches.has('hints') ? (await import('./hints.js')).printHints : undefined
+  const hints = values.get('hints')
   return serve({
     input: chooseInput(values.get('conf'), port),
     port,
@@ -48,7 +49,7 @@ async function runServer({ values, switches, rest }: Flags): Promise<number> {
     threads: threadCount(values.get('threads')),
     quiet: switches.has('quiet'),
     pidfile: values.get('pidfile'),
-    ...(started === undefined ? {} : { started }),
+    ...(hints === undefined ? {} : { afterword: fs.readFileSync(hints, 'utf8').trimEnd() }),
   })
 }
 

@@ -4,7 +4,7 @@
 export const FLAGS: readonly { readonly name: string; readonly value?: string; readonly help: string; readonly hidden?: boolean }[] = [
   { name: 'conf', value: 'string', help: 'Corefile to load (default "Corefile")' },
   { name: 'dns.port', value: 'string', help: 'Default port (default "53")' },
-  { name: 'hints', help: 'After the start, print what to try', hidden: true },
+  { name: 'hints', value: 'string', help: 'File to print after the start: what to try', hidden: true },
   { name: 'p', value: 'string', help: 'Default port (default "53")' },
   { name: 'pidfile', value: 'string', help: 'Path to write pid file' },
   { name: 'plugin-cfg', value: 'string', help: 'Table of further plugins and their places in the order, as plugin.cfg' },

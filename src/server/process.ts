@@ -19,8 +19,8 @@ export interface ServeOptions {
   readonly threads: number
   readonly quiet: boolean
   readonly pidfile: string | undefined
-  /** Called when all is served, with the lines of the banner and a logger's way to print more. */
-  readonly started?: (listening: readonly string[], print: (line: string) => void) => void
+  /** Printed when all is served. */
+  readonly afterword?: string
 }
 
 /** Serves until a signal ends it. Resolves to the exit code: 0 after a signal, 1 when it could not start. */
@@ -37,21 +37,25 @@ export async function serve(options: ServeOptions): Promise<number> {
   const control = new Control({ input, port, plugins, threads, quiet, loggers, loadModule, spawn, clock: realClock, exit })
   // What nobody waited for is a fault of ours or of a plugin; answering queries goes on.
   process.on('unhandledRejection', (reason) => log.error(`unhandled: ${reason instanceof Error ? reason.stack : String(reason)}`))
+  // Between the death of a serving thread and the birth of the next, nothing else keeps the process alive.
+  const alive = setInterval(() => undefined, 2 ** 30)
   const starting = control.start()
   const ended = trapSignals(control, loggers, exit, starting)
   try {
     await starting
   } catch (error) {
     loggers.flush()
+    clearInterval(alive)
     process.stderr.write(`${(error as Error).message}\n`)
+    // What a plugin left open must not keep a server that can't start.
+    setTimeout(() => process.exit(1), 500).unref()
     return 1
   }
   if (!quiet) for (const line of versionLines()) loggers.raw(line)
   writePidfile(pidfile, (text) => log.error(`Could not write pidfile: ${text}`))
-  options.started?.(control.listening, (line) => loggers.raw(line))
+  if (options.afterword !== undefined) loggers.raw(options.afterword)
   await ended
-  removePidfile(pidfile)
-  return 0
+  return exit(0)
 }
 
 /** Resolves when a signal has ended the server in order. */
