@@ -209,7 +209,14 @@ class ServingThread {
   }
 
   #sign(): void {
-    this.#channel.post({ kind: 'heartbeat', notReady: this.#current?.notReady() ?? [], inFlight: this.#dispatcher.waiting })
+    this.#channel.post({ kind: 'heartbeat', notReady: this.#notReady(), inFlight: this.#dispatcher.waiting })
+  }
+
+  /** Before anything serves this is the server itself, beside what is known of the plugins: a start that waits must not pass for ready. */
+  #notReady(): readonly string[] {
+    if (this.#current !== undefined) return this.#current.notReady()
+    const coming = [...this.#generations.values()].at(-1)
+    return ['server', ...(coming?.notReady() ?? [])]
   }
 
   #fatal(line: string): void {

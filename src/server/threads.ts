@@ -133,8 +133,9 @@ export class ServingThreads {
     )
   }
 
-  /** Plugins that are not ready at this moment in some thread; a thread that doesn't answer in time is one of them, as "server". */
+  /** Plugins that are not ready at this moment in some thread; a thread that serves nothing yet, or doesn't answer in time, is one of them, as "server". */
   async notReady(): Promise<readonly string[]> {
+    if (this.#threads.length === 0) return ['server']
     const answers = await Promise.all(this.#threads.map((thread) => ask(thread)))
     return [...new Set(answers.flat())]
   }

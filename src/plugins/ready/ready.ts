@@ -31,6 +31,8 @@ export class Ready implements ControlPart {
 
   /** Those of `now` that still count: what was ready at an earlier request is not asked again, unless all are monitored continuously. */
   #missing(now: readonly string[]): string[] {
+    // Some thread serves nothing yet: what it says of its plugins is not the last word, so nothing is concluded from it.
+    if (now.includes('server')) return now.length === 1 ? [...now] : now.filter((name) => name !== 'server')
     const names = new Set(now)
     if (!this.#continuously && this.#pending !== undefined) for (const name of names) if (!this.#pending.has(name)) names.delete(name)
     this.#pending = names
