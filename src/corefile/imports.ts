@@ -2,7 +2,7 @@
 import { lstatSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { lex, limits, type Token, type Warn } from './lexer.js'
-import { CorefileError } from './tree.js'
+import { CorefileError, type Position } from './tree.js'
 
 export interface Source {
   readonly file: string
@@ -15,11 +15,13 @@ export class Importer {
   private readonly lexed = new Map<string, Token[]>()
   private readonly warn: Warn
   private readonly read: (file: string) => string
+  private readonly missing: (pattern: string, at: Position) => boolean
   private length = 0
 
-  constructor(warn: Warn, read: ((file: string) => string) | undefined) {
+  constructor(warn: Warn, read: ((file: string) => string) | undefined, missing?: (pattern: string, at: Position) => boolean) {
     this.warn = warn
     this.read = read ?? readRegularFile
+    this.missing = missing ?? (() => false)
   }
 
   add(file: string, text: string): Token[] {
@@ -56,7 +58,9 @@ export class Importer {
       text = this.read(file)
     } catch (error) {
       const code = (error as NodeJS.ErrnoException | undefined)?.code
-      if (code === 'ENOENT' || code === 'ENOTDIR') throw new CorefileError(`File to import not found: ${pattern}`, at.pos, pattern)
+      const absent = code === 'ENOENT' || code === 'ENOTDIR'
+      if (absent && this.missing(pattern, at.pos)) return []
+      if (absent) throw new CorefileError(`File to import not found: ${pattern}`, at.pos, pattern)
       throw new CorefileError(`Could not import ${file}: ${reason(error, file)}`, at.pos, pattern)
     }
     if (this.length + text.length > 4 * limits.fileLength) {

@@ -23,6 +23,8 @@ export interface ParseOptions {
   readonly readFile?: (path: string) => string
   /** Known directives; any other is an error. All names pass if not given. */
   readonly directives?: readonly string[]
+  /** An import of a file that is not there: true lets it pass as an empty one. An error if not given. */
+  readonly missingImport?: (pattern: string, at: Position) => boolean
 }
 
 /**
@@ -56,7 +58,7 @@ class Parser {
     this.file = file
     this.env = options.env ?? process.env
     this.known = options.directives && new Set(options.directives)
-    this.importer = new Importer(this.warn, options.readFile)
+    this.importer = new Importer(this.warn, options.readFile, options.missingImport)
     this.stream = new TokenStream(this.importer.add(file, text))
   }
 

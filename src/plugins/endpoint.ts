@@ -10,7 +10,8 @@ export function endpointAddress(use: Directive, ctx: SetupContext | ControlConte
   if (use.args.length > 1) throw ctx.error(wrongCount(use), use.args.at(-1))
   try {
     const { port } = splitHostPort(address.text)
-    if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535) throw new Error(`listen tcp: address ${port}: invalid port`)
+    // An empty port is one that the system picks, as Go's net.Listen takes it.
+    if (!/^\d{0,5}$/.test(port) || Number(port) > 65_535) throw new Error(`listen tcp: address ${port}: invalid port`)
   } catch (error) {
     throw ctx.fail((error as Error).message, address)
   }

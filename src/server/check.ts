@@ -1,6 +1,6 @@
 /** `cairndns check`: Corefiles parsed and set up as a start would, without opening anything. */
 import fs from 'node:fs'
-import { CorefileError } from '../corefile/index.js'
+import { CorefileError, type Position } from '../corefile/index.js'
 import { loadModule, pluginTable } from '../plugins/load.js'
 import { realClock } from './clock.js'
 import { loadConfig } from './config.js'
@@ -83,7 +83,13 @@ export async function checkCorefile({ label, name, text }: Candidate, plugins: r
   const warnings: string[] = []
   const notes: string[] = []
   try {
-    const corefile = loadConfig(text, name, { port, plugins })
+    const missingImport = (pattern: string, at: Position): boolean => {
+      // A bare word is a snippet's name, and then a wrong one.
+      if (!pattern.includes('/')) return false
+      notes.push(`${at.file}:${at.line}: file to import is not on this machine: ${pattern}`)
+      return true
+    }
+    const corefile = loadConfig(text, name, { port, plugins, missingImport })
     const generation = idleGeneration(corefile, plugins, port)
     try {
       await generation.setUp()

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import fs from 'node:fs'
 import path from 'node:path'
-import { type Corefile, CorefileError, type Directive, parseCorefile, type ServerBlock } from '../corefile/index.js'
+import { type Corefile, CorefileError, type Directive, type Position, parseCorefile, type ServerBlock } from '../corefile/index.js'
 import { notBuilt } from '../plugins/load.js'
 import type { PluginEntry } from './protocol.js'
 
@@ -54,6 +54,8 @@ export interface LoadOptions {
   /** Default port of dns:// keys. */
   readonly port: string
   readonly plugins: readonly PluginEntry[]
+  /** See ParseOptions. */
+  readonly missingImport?: (pattern: string, at: Position) => boolean
 }
 
 /** As the parser takes it: not there rather than undefined. */
@@ -61,9 +63,9 @@ export const envOf = ({ env }: { readonly env?: LoadOptions['env'] | undefined }
   env === undefined ? {} : { env }
 
 /** Text to a tree whose directives are all known and built. Throws CorefileError. A file without blocks is CoreDNS's default. */
-export function loadConfig(text: string, file: string, { env, port, plugins }: LoadOptions): Corefile {
+export function loadConfig(text: string, file: string, { env, port, plugins, missingImport }: LoadOptions): Corefile {
   const directives = [...plugins.map(({ directive }) => directive), ...RENAMED.keys()]
-  const options = { directives, ...envOf({ env }) }
+  const options = { directives, ...envOf({ env }), ...(missingImport === undefined ? {} : { missingImport }) }
   let tree = parseCorefile(text, file, options)
   if (tree.blocks.length === 0) tree = { ...parseCorefile(defaultCorefile(port), file, options), sources: tree.sources }
   const renamed = rename(tree)
