@@ -20,7 +20,9 @@ function check(text: string, ...args: string[]): { code: number | null; out: str
 }
 
 test('the example passes, with its chain in order', () => {
-  const { code, out } = check(fs.readFileSync(path.join(root, 'examples', 'Corefile'), 'utf8').replace('examples/cluster', path.join(root, 'examples', 'cluster')))
+  const { code, out } = check(
+    fs.readFileSync(path.join(root, 'examples', 'Corefile'), 'utf8').replace('examples/cluster', path.join(root, 'examples', 'cluster')),
+  )
   expect(out).toContain('prometheus → errors → loadbalance → cloud_ndots → cache → kubernetes → loop → forward')
   expect(code).toBe(0)
 })
@@ -73,8 +75,14 @@ test("an in-cluster kubernetes block passes, and the article's block for cloud_n
 
 test('a ConfigMap is looked into', () => {
   const file = path.join(folder, 'coredns.yaml')
-  fs.writeFileSync(file, 'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: coredns\ndata:\n  Corefile: |\n    .:53 {\n        errors\n        whoami\n    }\n')
+  fs.writeFileSync(
+    file,
+    'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: coredns\ndata:\n  Corefile: |\n    .:53 {\n        errors\n        whoami\n    }\n',
+  )
   const ran = spawnSync(process.execPath, [path.join(root, 'dist', 'cli.js'), 'check', '--json', file], { encoding: 'utf8' })
-  expect(JSON.parse(ran.stdout)).toMatchObject({ ok: true, files: [{ ok: true, blocks: [{ keys: ['.:53'], plugins: ['errors', 'whoami'] }] }] })
+  expect(JSON.parse(ran.stdout)).toMatchObject({
+    ok: true,
+    files: [{ ok: true, blocks: [{ keys: ['.:53'], plugins: ['errors', 'whoami'] }] }],
+  })
   expect(ran.status).toBe(0)
 })

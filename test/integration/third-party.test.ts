@@ -12,7 +12,10 @@ let folder: string
 beforeAll(() => {
   folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairndns-plugin-'))
   fs.writeFileSync(path.join(folder, 'package.json'), '{"private": true}')
-  execFileSync('npm', ['install', '--offline', '--no-audit', '--no-fund', path.join(root, 'examples', 'plugin')], { cwd: folder, stdio: 'pipe' })
+  execFileSync('npm', ['install', '--offline', '--no-audit', '--no-fund', path.join(root, 'examples', 'plugin')], {
+    cwd: folder,
+    stdio: 'pipe',
+  })
 }, 60_000)
 afterAll(() => fs.rmSync(folder, { recursive: true, force: true }))
 
@@ -23,7 +26,10 @@ test.each([
   const [port, metrics] = (await freePorts(2)) as [number, number]
   fs.writeFileSync(path.join(folder, 'plugins.cfg'), `${entry}\n`)
   const text = fs.readFileSync(path.join(root, 'examples', 'plugin', 'Corefile'), 'utf8').replace('1053', String(port))
-  const server = await run(text.replace('whoami', `whoami\n    prometheus 127.0.0.1:${metrics}`), port, { cwd: folder, args: ['--plugin-cfg', 'plugins.cfg'] })
+  const server = await run(text.replace('whoami', `whoami\n    prometheus 127.0.0.1:${metrics}`), port, {
+    cwd: folder,
+    args: ['--plugin-cfg', 'plugins.cfg'],
+  })
   try {
     const client = await udp(port)
     const reply = await client.ask('hello.example.org.', 'TXT')
@@ -39,6 +45,9 @@ test.each([
 test("its set-up errors carry the place and a near word, as a built-in plugin's do", async () => {
   const [port] = (await freePorts(1)) as [number]
   fs.writeFileSync(path.join(folder, 'plugins.cfg'), 'greet:cairndns-example-plugin\n')
-  const refused = run(`.:${port} {\n    greet {\n        txet hello\n    }\n}\n`, port, { cwd: folder, args: ['--plugin-cfg', 'plugins.cfg'] })
+  const refused = run(`.:${port} {\n    greet {\n        txet hello\n    }\n}\n`, port, {
+    cwd: folder,
+    args: ['--plugin-cfg', 'plugins.cfg'],
+  })
   await expect(refused).rejects.toThrow(/plugin\/greet: .*Corefile:3 - Error during parsing: unknown property 'txet'.*did you mean 'text'/)
 })

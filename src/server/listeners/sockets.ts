@@ -54,12 +54,12 @@ export class Sockets {
     }
     try {
       if (this.#closed) throw new Error('the server is stopping')
-      // TCP first, the wildcard first: one that is there saves the sockets for single addresses.
-      for (const network of ['tcp', 'udp'] as const) {
-        const wanted = bindings.filter((binding) => binding.network === network)
-        for (const binding of wanted.filter(({ host }) => isWildcard(host))) await this.#openWildcard(binding, opened)
-        for (const { host, port } of wanted.filter((binding) => !isWildcard(binding.host))) await this.#ensure(network, host, port, opened)
-      }
+      // UDP first: whoever sees the TCP port open may ask by UDP at once. Where a port is taken, TCP has the first word, as in CoreDNS.
+      await this.#openAll('udp', bindings, opened).catch(async (error: unknown) => {
+        await this.#openAll('tcp', bindings, opened)
+        throw error
+      })
+      await this.#openAll('tcp', bindings, opened)
       return rollback
     } catch (error) {
       rollback()
@@ -105,6 +105,13 @@ export class Sockets {
     const port = await listen(server, isWildcard(host) ? '::' : host, 0).catch(() => listen(server, '0.0.0.0', 0))
     await new Promise((resolve) => server.close(resolve))
     return port
+  }
+
+  /** The wildcard first: one that is there saves the sockets for single addresses. */
+  async #openAll(network: 'udp' | 'tcp', bindings: readonly Binding[], opened: Bound[]): Promise<void> {
+    const wanted = bindings.filter((binding) => binding.network === network)
+    for (const binding of wanted.filter(({ host }) => isWildcard(host))) await this.#openWildcard(binding, opened)
+    for (const { host, port } of wanted.filter((binding) => !isWildcard(binding.host))) await this.#ensure(network, host, port, opened)
   }
 
   async #openWildcard(binding: Binding, opened: Bound[]): Promise<void> {
