@@ -43,14 +43,23 @@ export interface Running {
 export async function run(
   corefile: string,
   port: number,
-  options: { cwd?: string; args?: readonly string[]; files?: Readonly<Record<string, string>> } = {},
+  options: {
+    cwd?: string
+    args?: readonly string[]
+    files?: Readonly<Record<string, string>>
+    env?: Readonly<Record<string, string>>
+    /** Another server that takes the same arguments. */
+    command?: string
+  } = {},
 ): Promise<Running> {
-  if (!fs.existsSync(cli)) throw new Error('dist/cli.js is missing: run `npm run build` first')
+  if (options.command === undefined && !fs.existsSync(cli)) throw new Error('dist/cli.js is missing: run `npm run build` first')
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairndns-'))
   for (const [name, text] of Object.entries(options.files ?? {})) fs.writeFileSync(path.join(folder, name), text)
   const file = path.join(folder, 'Corefile')
   fs.writeFileSync(file, corefile)
-  const child: ChildProcess = spawn(process.execPath, [cli, '-conf', file, ...(options.args ?? [])], {
+  const command = options.command === undefined ? [process.execPath, cli] : [options.command]
+  const child: ChildProcess = spawn(command[0]!, [...command.slice(1), '-conf', file, ...(options.args ?? [])], {
+    env: { ...process.env, ...options.env },
     cwd: options.cwd ?? folder,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
