@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { FakeClock, fakeBlock, lastHandler, query } from '../../src/plugins/testing.js'
 import { gone, namespace, port, rig, service, slice, synced } from '../../test/fakes/kubernetes-rig.js'
-import type { ClusterRecord } from './objects.js'
+import type { ClusterRecord, StateRecord } from './objects.js'
 import { isKubernetesView } from './view.js'
 
 const http = [port('http', 80)]
@@ -410,4 +410,13 @@ test('other plugins see the cluster through its view', () => {
     false,
     false,
   ])
+})
+
+test('answers out of a snapshot say so to clients with EDNS, until it is replaced by a list', async () => {
+  const { ask, apply } = rig(zone, [...cluster.slice(0, -1), { ...(synced as StateRecord), staleSince: 1_700_000_000 }])
+  const options = async (size?: number) => (await ask('web.prod.svc.cluster.local.', 'A', size === undefined ? {} : { size })).edns?.options
+  expect(await options(1232)).toEqual([{ code: 15, data: Buffer.from([0, 3]) }])
+  expect(await options()).toBeUndefined()
+  apply(synced)
+  expect((await options(1232)) ?? []).toEqual([])
 })

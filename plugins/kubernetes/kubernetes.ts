@@ -1,7 +1,7 @@
 /** The plugin as it stands in a chain: which zone a question falls in, what its name stands for, and the reply of the type asked for. */
 
-import { Name, RCODE, type RR, TYPE } from '../../src/dns/index.js'
-import { type Handler, type Plugin, type Query, type Reply, ServeError, type SetupContext } from '../../src/plugins/contract.js'
+import { type Message, Name, OPTION, RCODE, type RR, TYPE } from '../../src/dns/index.js'
+import { after, type Handler, type Plugin, type Query, type Reply, ServeError, type SetupContext } from '../../src/plugins/contract.js'
 import { localAddresses, type NameServer, nameServers } from './apex.js'
 import type { ClusterIndex, ClusterReplica } from './cluster-index.js'
 import { aliasReply } from './external.js'
@@ -20,6 +20,7 @@ const NAME = 'kubernetes'
 /** Of the DNS specification, under `dns-version.ZONE`; CoreDNS's TTL. */
 const SCHEMA_VERSION = '1.1.0'
 const SCHEMA_TTL = 28_800
+const EDE_STALE = 3
 
 /** A question in one of our zones. */
 export interface Asked {
@@ -73,6 +74,19 @@ export class Kubernetes implements Plugin, KubernetesView {
   serveDNS(query: Query, next: Handler): Reply | Promise<Reply> {
     const zone = matchZone(this.#zones, query.name)
     if (zone === undefined) return next(query)
+    const reply = this.#serve(query, next, zone)
+    return this.index.state.staleSince === undefined ? reply : after(reply, (message) => this.#marked(query, message))
+  }
+
+  /** An answer out of a snapshot says so (RFC 8914: stale answer). */
+  #marked(query: Query, message: Message): Message {
+    const client = query.message.edns
+    if (client === undefined || message.by !== NAME) return message
+    const options = [{ code: OPTION.EDE, data: Buffer.from([0, EDE_STALE]) }]
+    return message.with({ edns: { ...client, extendedRcode: 0, z: 0, options } })
+  }
+
+  #serve(query: Query, next: Handler, zone: Zone): Reply | Promise<Reply> {
     const asked: Asked = { query, next, zone, apex: zoneAsAsked(zone, query.name) }
     switch (query.type) {
       case TYPE.AXFR:

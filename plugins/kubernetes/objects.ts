@@ -111,8 +111,10 @@ export interface ObjectDelete {
  */
 export interface StateRecord {
   readonly op: 'state'
-  /** All watched kinds have been listed once. Never goes back to false. */
+  /** All watched kinds have been listed once, or come from a snapshot. Never goes back to false. */
   readonly synced: boolean
+  /** Seconds since 1970 when the snapshot was saved that is served until all has been listed. */
+  readonly staleSince?: number
   readonly serial: number
   /** Of ServiceImports and multi-cluster slices. */
   readonly multiclusterSerial: number

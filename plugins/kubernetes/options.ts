@@ -48,6 +48,8 @@ export interface SourceOptions {
   readonly qps: number
   readonly burst: number
   readonly maxInflight: number
+  /** Where the objects are kept over a restart; undefined: nowhere. `maxAge` in milliseconds. */
+  readonly snapshot?: { readonly path: string; readonly maxAge: number }
 }
 
 export interface KubernetesOptions {
@@ -115,6 +117,7 @@ class Draft {
   qps = 0
   burst = 0
   maxInflight = 0
+  snapshot: { path: string; maxAge: number } | undefined
   constructor(zones: readonly string[]) {
     this.zones = zones
   }
@@ -188,6 +191,17 @@ const READERS: Readonly<Record<string, Reader>> = {
   },
   manifests(draft, option, ctx) {
     for (const path of args(option, ctx, 1)) draft.manifests.push(ctx.path(path))
+  },
+  snapshot(draft, option, ctx) {
+    const [path = '', age = '24h'] = args(option, ctx, 1, 2)
+    let maxAge: number
+    try {
+      maxAge = parseDuration(age)
+    } catch (error) {
+      throw ctx.error(`invalid snapshot age ${quote(age)}: ${(error as Error).message}`, option.args[1])
+    }
+    if (maxAge <= 0) throw ctx.error(`snapshot age must be > 0: ${age}`, option.args[1])
+    draft.snapshot = { path: ctx.path(path), maxAge }
   },
   apiserver_qps(draft, option, ctx) {
     const [text = ''] = args(option, ctx, 1, 1)
@@ -291,6 +305,7 @@ function finish(draft: Draft, primaryZone: string, use: Directive, ctx: OptionsC
       qps: draft.qps,
       burst: draft.burst,
       maxInflight: draft.maxInflight,
+      ...(draft.snapshot && { snapshot: draft.snapshot }),
     },
     namespaces: draft.namespaces.size > 0 ? draft.namespaces : undefined,
     pods: draft.pods,
@@ -309,6 +324,7 @@ function access(draft: Draft, use: Directive, ctx: OptionsContext): Access {
   if (draft.manifests.length > 0) {
     if (draft.endpoint !== undefined || draft.kubeconfig !== undefined || draft.tls !== undefined)
       throw ctx.error('manifests cannot be combined with endpoint, tls or kubeconfig', use)
+    if (draft.snapshot !== undefined) throw ctx.error('manifests need no snapshot', use)
     return { kind: 'manifests', paths: draft.manifests }
   }
   if (draft.kubeconfig !== undefined) return { kind: 'kubeconfig', ...draft.kubeconfig }
@@ -318,6 +334,6 @@ function access(draft: Draft, use: Directive, ctx: OptionsContext): Access {
 
 /** Equal for uses that can share one source: `Source.key` and the key of the replica. */
 export function sourceKey(source: SourceOptions): string {
-  const { access, needs, labels, namespaceLabels, qps, burst, maxInflight } = source
-  return `kubernetes:${JSON.stringify([access, needs, labels?.text ?? null, namespaceLabels?.text ?? null, qps, burst, maxInflight])}`
+  const { access, needs, labels, namespaceLabels, qps, burst, maxInflight, snapshot } = source
+  return `kubernetes:${JSON.stringify([access, needs, labels?.text ?? null, namespaceLabels?.text ?? null, qps, burst, maxInflight, snapshot ?? null])}`
 }

@@ -3,7 +3,7 @@
  * and some 70 MB, so it is loaded only here.
  */
 
-import { statSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import type { RequestOptions } from 'node:https'
 import type { KubeConfig } from '@kubernetes/client-node'
 import { AccessError, type ApiAccess, baseUrl } from './access.js'
@@ -36,6 +36,10 @@ export async function kubeconfigAccess(file: string, context: string): Promise<A
       return Object.fromEntries(Object.entries({ ...given, ...proxy }).filter(([, value]) => value !== undefined))
     },
     refused: reload,
+    authority() {
+      const { caData = '', caFile = '' } = config.getCurrentCluster() ?? {}
+      return caData !== '' || caFile === '' ? caData : readFileSync(caFile, 'utf8')
+    },
   }
 }
 

@@ -44,7 +44,7 @@ type TlsFiles = Extract<Access, { kind: 'endpoint' }>['tls']
 /** `endpoint URL`, with or without `tls`. A file name that is "" is left out. */
 function endpointAccess(url: string, tls: TlsFiles, clock: Clock): ApiAccess {
   const base = baseUrl(url, tls === undefined ? 'http' : 'https')
-  if (tls === undefined || base.protocol === 'http:') return { base, options: () => ({}), refused: () => undefined }
+  if (tls === undefined || base.protocol === 'http:') return { base, options: () => ({}), refused: () => undefined, authority: () => '' }
   if ((tls.cert === '') !== (tls.key === '')) throw new AccessError('tls: a certificate needs its key, and a key its certificate')
   const files = new FileCache(clock)
   const options = (): RequestOptions => ({
@@ -53,7 +53,7 @@ function endpointAccess(url: string, tls: TlsFiles, clock: Clock): ApiAccess {
   })
   // What is missing shows at the start, not at the first request.
   options()
-  return { base, options, refused: () => files.forget() }
+  return { base, options, refused: () => files.forget(), authority: () => (tls.ca === '' ? '' : String(files.read(tls.ca))) }
 }
 
 /** The service account of the pod that this process runs in. Tokens are renewed on disk. */
@@ -69,5 +69,10 @@ function clusterAccess({ env, serviceAccount }: Surroundings, clock: Clock): Api
     headers: { authorization: `Bearer ${files.read(`${serviceAccount}/token`).trim()}` },
   })
   options()
-  return { base: baseUrl(`https://${host.includes(':') ? `[${host}]` : host}:${port}`, 'https'), options, refused: () => files.forget() }
+  return {
+    base: baseUrl(`https://${host.includes(':') ? `[${host}]` : host}:${port}`, 'https'),
+    options,
+    refused: () => files.forget(),
+    authority: () => String(files.read(`${serviceAccount}/ca.crt`)),
+  }
 }

@@ -14,6 +14,8 @@ export interface ApiAccess {
   options(): RequestOptions | Promise<RequestOptions>
   /** The server answered 401: what was remembered of the credentials is void. */
   refused(): void
+  /** The CA of the server as it is trusted now, "" for none of its own: part of the identity of a snapshot. Works without the server. */
+  authority(): string
 }
 
 export class AccessError extends Error {

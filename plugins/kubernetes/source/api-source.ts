@@ -4,10 +4,12 @@ import type { ClusterRecord } from '../objects.js'
 import type { SourceOptions } from '../options.js'
 import type { ApiAccess } from './access.js'
 import { ApiClient, type ClientLimits, clientMetrics } from './client.js'
+import { SnapshotKeeper } from './keeper.js'
 import { Limiter } from './limiter.js'
 import { REFLECTOR_TIMES, Reflector, type ReflectorTimes } from './reflector.js'
 import { resourcesFor } from './resources.js'
 import { ProgrammingLatency, ResourceSink } from './sink.js'
+import { identityOf } from './snapshot.js'
 import { ClusterStore } from './store.js'
 
 export interface ApiSourceOptions {
@@ -29,6 +31,7 @@ export function apiSource(o: ApiSourceOptions): Source<ClusterRecord> {
   let store: ClusterStore | undefined
   let client: ApiClient | undefined
   let reflectors: Reflector[] = []
+  let keeper: SnapshotKeeper | undefined
   const reopened = o.metrics.counter(
     'coredns_kubernetes_watch_reopened_total',
     'Watches opened in place of another, by resource and why: closed by the server, failed, silent, or stalled (another one brought news).',
@@ -38,18 +41,26 @@ export function apiSource(o: ApiSourceOptions): Source<ClusterRecord> {
 
   const start = async (emit: (part: readonly ClusterRecord[]) => void) => {
     const target = new ClusterStore(emit, o.clock)
-    const api = new ApiClient(await o.access(), o.limits ?? LIMITS, clientMetrics(o.metrics), o.clock, new Limiter(o.options, o.clock))
     store = target
+    const access = await o.access()
+    if (o.options.snapshot !== undefined) {
+      const identity = identityFor(access, o.options)
+      keeper = new SnapshotKeeper(o.options.snapshot, identity, target, o.log, o.clock, o.metrics)
+      await keeper.restore()
+    }
+    const api = new ApiClient(access, o.limits ?? LIMITS, clientMetrics(o.metrics), o.clock, new Limiter(o.options, o.clock))
     client = api
     const resources = resourcesFor(o.options)
     const missing = new Set(resources)
     const reflector = (resource: (typeof resources)[number]) => {
       const sink = new ResourceSink({ resource, store: target, needs: o.options.needs, log: o.log, latency })
       const onListed = () => {
+        if (missing.size === 0) return
         missing.delete(resource)
         if (missing.size > 0) return
         target.setSynced()
         target.flush()
+        keeper?.live()
       }
       return new Reflector({
         resource,
@@ -70,12 +81,18 @@ export function apiSource(o: ApiSourceOptions): Source<ClusterRecord> {
     start,
     snapshot: () => store?.snapshot() ?? [],
     remark() {
-      const denied = [...(client?.denied.values() ?? [])]
-      return denied.length === 0 ? undefined : denied.map((line) => `kubernetes: ${line}`).join('\n')
+      const denied = [...(client?.denied.values() ?? [])].map((line) => `kubernetes: ${line}`)
+      const lines = [keeper?.remark() ?? [], denied].flat()
+      return lines.length === 0 ? undefined : lines.join('\n')
     },
     async stop() {
       await Promise.all(reflectors.map((r) => r.stop()))
       client?.close()
+      await keeper?.stop()
     },
   }
+}
+
+function identityFor(access: ApiAccess, { needs, labels, namespaceLabels }: SourceOptions): string {
+  return identityOf([access.base.href, access.authority(), needs, labels?.text ?? '', namespaceLabels?.text ?? ''])
 }

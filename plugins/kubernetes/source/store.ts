@@ -22,6 +22,8 @@ export class ClusterStore {
   #pending: ClusterRecord[] = []
   #state: StateRecord = { op: 'state', synced: false, serial: 0, multiclusterSerial: 0, externalSerial: 0 }
   #stateChanged = false
+  /** Counts records that were handed on. */
+  changes = 0
 
   constructor(emit: (part: readonly ClusterRecord[]) => void, clock: Clock) {
     this.#emit = emit
@@ -79,11 +81,36 @@ export class ClusterStore {
   get synced(): boolean {
     return this.#state.synced
   }
+  get state(): StateRecord {
+    return this.#state
+  }
+  get staleSince(): number | undefined {
+    return this.#state.staleSince
+  }
 
-  setSynced(): void {
-    if (this.#state.synced) return
-    this.#state = { ...this.#state, synced: true }
+  /** Fills an empty store from a snapshot and hands all of it on. Lists that follow sweep what is no longer there. */
+  restore(records: readonly ObjectPut[], state: StateRecord): void {
+    for (const record of records) {
+      const key = keyOf('namespace' in record ? record.namespace : '', record.name)
+      this.#of(record.kind).set(key, { text: JSON.stringify(record), seen: 0 })
+      this.#push(record)
+    }
+    this.#state = state
     this.#stateChanged = true
+    this.flush()
+  }
+
+  /** All has been listed. */
+  setSynced(): void {
+    if (this.#state.synced && this.#state.staleSince === undefined) return
+    const { staleSince: _, ...state } = this.#state
+    this.#state = { ...state, synced: true }
+    this.#stateChanged = true
+  }
+
+  /** All records as JSON texts. May be read over several turns: what changes meanwhile is in it or not. */
+  *lines(): Iterable<string> {
+    for (const records of this.#kinds.values()) for (const { text } of records.values()) yield text
   }
 
   /** Hands on what changed since the last call. */
@@ -128,6 +155,7 @@ export class ClusterStore {
 
   #push(record: ClusterRecord): void {
     this.#pending.push(record)
+    this.changes++
     if (this.#pending.length >= PART) this.flush()
   }
 
