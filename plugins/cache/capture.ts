@@ -29,8 +29,8 @@ const scratch = Buffer.allocUnsafeSlow(65_535)
 export function capture(reply: Message, question: Question, options: CacheOptions, wallSeconds: number): Captured {
   const scanned = scan(reply)
   const kind = kindOf(scanned, question, wallSeconds)
+  const answering = kind === 'positive' && answersQuestion(scanned, question)
   const wire = withoutOpt(reply, scanned)
-  const own: Scanned = wire === undefined ? scanned : { ...scanned, bytes: wire, offset: 0, length: wire.length }
   const kept = wire ?? reencoded(reply)
   const layout = wire === undefined ? layoutOfBytes(kept) : layoutOf(scanned.scan, wire, 0, wire.length)
   return {
@@ -42,7 +42,7 @@ export function capture(reply: Message, question: Question, options: CacheOption
     ttl: ttlOf(scanned, kind, options),
     matches: matches(scanned, question),
     personal: (reply.flags & FLAG.TC) !== 0 || isForOneNetwork(scanned),
-    answering: kind === 'positive' && answersQuestion(own, question),
+    answering,
     by: reply.by,
   }
 }
@@ -111,18 +111,18 @@ export const bareEdns = (extendedRcode: number, options: Edns['options']): Edns 
  * then it is passed on as it is.
  */
 export function capLive(reply: Message, options: CacheOptions): Message {
-  const limits = reply.answers.length === 0 ? options.denial : options.success
+  const limits = reply.count(1) === 0 ? options.denial : options.success
   let lowest = limits.maxTtl
-  let equal = true
-  const first = reply.answers[0] ?? reply.authorities[0] ?? reply.additionals[0]
-  if (first === undefined) return reply
-  for (const section of [reply.answers, reply.authorities, reply.additionals])
-    for (const rr of section) {
-      if (rr.ttl < lowest) lowest = rr.ttl
-      if (rr.ttl !== first.ttl) equal = false
-    }
+  let highest = 0
+  const look = (ttl: number): void => {
+    if (ttl < lowest) lowest = ttl
+    if (ttl > highest) highest = ttl
+  }
+  const { bytes } = reply
+  if (bytes !== undefined) for (const { ttl } of scanMessage(bytes, reply.offset, reply.length).records) look(ttl)
+  else for (const section of [reply.answers, reply.authorities, reply.additionals]) for (const { ttl } of section) look(ttl)
   const ttl = clampTtl(lowest, limits)
-  if (equal && first.ttl === ttl) return reply
+  if (ttl === lowest && ttl >= highest) return reply
   const cap = (rr: RR): RR => ({ ...rr, ttl })
   return reply.with({ answers: reply.answers.map(cap), authorities: reply.authorities.map(cap), additionals: reply.additionals.map(cap) })
 }

@@ -14,7 +14,10 @@ const RECORD = 10
 
 /** Octets that `message` takes when every name is written in full. Throws WireError if its octets are no message. */
 export function fullLength(message: Message): number {
+  const { layout } = message
+  if (layout?.full !== undefined) return layout.full
   const measured = message.measure(lengthOfOctets)
+  if (layout !== undefined) layout.full = measured
   if (measured !== undefined) return measured
   let length = HEADER
   if (message.question !== undefined) length += message.question.name.wire.length + 4

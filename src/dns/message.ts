@@ -126,6 +126,11 @@ export class Message {
     if (this.#patch !== undefined) this.#materialise()
     return this.#bytes
   }
+  /** Of a message out of kept octets: what is known of these. */
+  get layout(): Layout | undefined {
+    const layout = this.#patch?.layout
+    return layout === NO_LAYOUT ? undefined : layout
+  }
   /** What `look` makes of the octets without putting anything together: id, flags, TTLs and spelling may be older ones. undefined: there are none. */
   measure(look: (bytes: Buffer, offset: number, length: number) => number): number | undefined {
     return this.#bytes === undefined ? undefined : look(this.#bytes, this.#offset, this.length)

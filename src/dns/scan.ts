@@ -39,9 +39,11 @@ export interface Layout {
   readonly addressSize: number
   /** Putting the records in order takes more than swapping addresses. */
   readonly mixed: boolean
+  /** Octets without compression, once somebody has counted them; whatever is patched, it is the same. */
+  full: number | undefined
 }
 
-export const NO_LAYOUT: Layout = { ttls: [], addresses: [], addressSize: 0, mixed: false }
+export const NO_LAYOUT: Layout = { ttls: [], addresses: [], addressSize: 0, mixed: false, full: undefined }
 
 /** Walks all four sections, bounded by `length`. Throws WireError for what cannot be a message; RDATA is not looked into. */
 export function scanMessage(bytes: Buffer, offset: number, length: number): Scan {
@@ -100,8 +102,8 @@ export function layoutOf(scan: Scan, bytes: Buffer, offset: number, length: numb
     count(answers, 3) > 1 ||
     [2, 3].some((section) => needsWork(scan.records.filter((record) => record.section === section))) ||
     !oneSet(addresses, bytes, offset, length)
-  if (mixed || addresses.length < 2) return { ttls, addresses: [], addressSize: 0, mixed }
-  return { ttls, addresses: addresses.map((record) => record.dataAt), addressSize: addresses[0]!.size, mixed: false }
+  if (mixed || addresses.length < 2) return { ttls, addresses: [], addressSize: 0, mixed, full: undefined }
+  return { ttls, addresses: addresses.map((record) => record.dataAt), addressSize: addresses[0]!.size, mixed: false, full: undefined }
 }
 
 /** CNAMEs come first, then all else, then addresses, then MX: the order that clients are given. */

@@ -35,8 +35,7 @@ function shuffle(records: RR[], random: Random): RR[] {
 
 /** `round_robin`: addresses and MX in random order, in all sections. On the octets wherever that is enough. */
 export function roundRobin(reply: Message, random: Random): Message {
-  // Seeds are 32 bits and not 0.
-  const quick = reply.shuffled(random(0xffffffff) + 1)
+  const quick = reply.shuffled(random(0x7fffffff) + 1)
   if (quick !== undefined) return quick
   const { answers, authorities, additionals } = reply
   if (answers.length <= 1 && authorities.length <= 1 && additionals.length <= 1) return reply
