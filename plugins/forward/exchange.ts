@@ -22,7 +22,9 @@ interface Attempt {
   readonly upstream: Upstream
   ask: Ask
   readonly began: number
-  /** The upstream's patience is over; the next was asked if there is one. */
+  /** The next upstream was asked beside it. */
+  overtaken: boolean
+  /** The upstream was told that it is late. */
   overdue: boolean
 }
 
@@ -80,7 +82,13 @@ export class Exchange {
     this.#launched++
     this.#query.metadata?.set('forward/upstream', () => upstream.label)
     const proto = this.#proto()
-    const attempt: Attempt = { upstream, ask: undefined as unknown as Ask, began: this.#forward.clock.monotonic(), overdue: false }
+    const attempt: Attempt = {
+      upstream,
+      ask: undefined as unknown as Ask,
+      began: this.#forward.clock.monotonic(),
+      overtaken: false,
+      overdue: false,
+    }
     this.#active.add(attempt)
     this.#put(attempt, proto)
     return true
@@ -156,7 +164,7 @@ export class Exchange {
     }
     this.#active.delete(attempt)
     this.#error = error
-    attempt.upstream.check()
+    attempt.upstream.check(attempt.began)
     this.#goOn()
   }
 
@@ -202,7 +210,8 @@ export class Exchange {
     this.#forward.clock.timer(round(Math.max(0, left)), () => {
       if (ask.settled) return
       ask.cancel()
-      upstream.check()
+      if (!attempt.overdue) upstream.overdue(began)
+      upstream.check(began)
     })
   }
 
@@ -215,7 +224,8 @@ export class Exchange {
     if (this.#resumeAt >= 0) next = Math.min(next, this.#resumeAt)
     for (const attempt of this.#active) {
       next = Math.min(next, this.#endOf(attempt))
-      if (!attempt.overdue) next = Math.min(next, attempt.began + this.#patience(attempt.upstream))
+      if (!attempt.overtaken) next = Math.min(next, attempt.began + this.#hedge(attempt.upstream))
+      if (!attempt.overdue) next = Math.min(next, attempt.began + attempt.upstream.patience)
     }
     this.#timer = this.#forward.clock.timer(round(Math.max(0, next - now)), () => this.#tick())
   }
@@ -228,7 +238,7 @@ export class Exchange {
   }
 
   /** When the next upstream is asked too. */
-  #patience(upstream: Upstream): number {
+  #hedge(upstream: Upstream): number {
     const { hedge } = this.#forward.options
     if (hedge === undefined) return upstream.patience
     if (hedge === 'auto') return upstream.estimate.p95 > 0 ? Math.max(GRAIN_MS, upstream.estimate.p95) : upstream.patience
@@ -251,22 +261,30 @@ export class Exchange {
       if (now >= this.#endOf(attempt)) {
         this.#expire(attempt)
         this.#goOn()
-      } else if (!attempt.overdue && now >= attempt.began + this.#patience(attempt.upstream)) {
-        attempt.overdue = true
-        attempt.upstream.overdue()
-        // Another upstream, not another try of the same: that would only be more of what is slow.
-        if (this.#order.length > 1) this.#launch()
-      }
+      } else this.#lookAt(attempt, now)
     }
     this.#arm()
+  }
+
+  #lookAt(attempt: Attempt, now: number): void {
+    const { upstream, began } = attempt
+    if (!attempt.overdue && now >= began + upstream.patience) {
+      attempt.overdue = true
+      upstream.overdue(began)
+    }
+    if (!attempt.overtaken && now >= began + this.#hedge(upstream)) {
+      attempt.overtaken = true
+      // Another upstream, not another try of the same: that would only be more of what is slow.
+      if (this.#order.length > 1) this.#launch()
+    }
   }
 
   #expire(attempt: Attempt): void {
     const local = attempt.ask.via?.local ?? ''
     this.#active.delete(attempt)
     attempt.ask.cancel()
-    if (!attempt.overdue) attempt.upstream.overdue()
-    attempt.upstream.check()
+    if (!attempt.overdue) attempt.upstream.overdue(attempt.began)
+    attempt.upstream.check(attempt.began)
     const proto = attempt.ask.proto === 'udp' && attempt.upstream.target.transport === 'dns' ? 'udp' : 'tcp'
     this.#error = new Error(`read ${proto} ${local}->${attempt.upstream.label}: i/o timeout`)
   }

@@ -100,7 +100,7 @@ export class Upstream {
     const began = this.#clock.monotonic()
     const ask = new Ask(frame, proto, exact, (settled, reply, error) => {
       if (reply !== undefined) this.#replied(reply.rcode, this.#clock.monotonic() - began)
-      else if (isRefusal(error)) this.#suspected()
+      else if (isRefusal(error)) this.#suspected(began)
       done(settled, reply, error)
     })
     this.#metrics.asked()
@@ -113,16 +113,17 @@ export class Upstream {
     return ask
   }
 
-  /** A question was not answered in good time: perhaps it is a hard one, a probe will tell. */
-  overdue(): void {
-    if (++this.#unanswered >= SUSPICIOUS) this.#suspected()
-    else if (this.#clock.monotonic() - this.#probedAt >= this.settings.probeInterval) this.check()
+  /** A question put at `began` was not answered in good time: perhaps it is a hard one, a probe will tell. */
+  overdue(began: number): void {
+    this.#unanswered++
+    if (this.#unanswered >= SUSPICIOUS) this.#suspected(began)
+    else this.check(began)
   }
 
-  /** Begins to probe, unless that is under way or switched off. */
-  check(): void {
-    if (this.settings.maxFails === 0 || this.#closed || this.#probing !== undefined || this.#probeAsk !== undefined) return
-    this.#probe()
+  /** A question put at `began` failed: probes, unless that is switched off, under way, or was done since. */
+  check(began: number): void {
+    if (this.settings.maxFails === 0 || this.#closed || this.#probedAt >= began) return
+    if (this.#probing === undefined && this.#probeAsk === undefined) this.#probe()
   }
 
   close(): void {
@@ -148,9 +149,9 @@ export class Upstream {
     this.#suspectSince = -1
   }
 
-  #suspected(): void {
+  #suspected(began: number): void {
     if (this.#suspectSince < 0) this.#suspectSince = this.#clock.monotonic()
-    this.check()
+    this.check(began)
   }
 
   #send(ask: Ask): void {
