@@ -22,6 +22,7 @@ export {
 export { type AddressTransport, normalizeZone, splitTransport } from '../corefile/keys.js'
 export { quote } from '../corefile/quote.js'
 export { endpointAddress } from './endpoint.js'
+export { compileExpression, type ExprEnv, type Expression, type ExprType, type ExprValue, isReserved } from './expression.js'
 export { compilePattern, MAX_PATTERN, type Pattern } from './pattern.js'
 export * from './query.js'
 export { isCrash, rcodeOf, type Watcher, watch } from './watch.js'

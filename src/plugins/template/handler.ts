@@ -1,6 +1,9 @@
 /** `template`: answers made of the question by rules. */
 import { CLASS, className, type Message, type Name, OPTION, parseRecord, RCODE, type RR, TYPE, typeName } from '../../dns/index.js'
 import {
+  type ExprEnv,
+  type Expression,
+  type ExprValue,
   type Handler,
   isMessage,
   isPromise,
@@ -12,7 +15,7 @@ import {
   ServeError,
   type SetupContext,
 } from '../contract.js'
-import type { Value } from './functions.js'
+import { format, type Value } from './functions.js'
 import type { Data, Template } from './template.js'
 
 interface Line {
@@ -33,6 +36,10 @@ export interface Rule {
   readonly rcode: number
   /** Data of an extended error (RFC 8914). */
   readonly ede: Buffer | undefined
+  /** Worked out for each match, in order; later ones and the templates can use them. */
+  readonly vars: readonly { readonly name: string; readonly value: Expression }[]
+  /** All of them must be true. */
+  readonly tests: readonly Expression[]
   /** Names that go on to the next rule where no pattern matches. */
   readonly fall: readonly Name[]
 }
@@ -56,6 +63,7 @@ export class TemplatePlugin implements Plugin {
       const zone = covers(rule, query)
       if (zone === undefined) continue
       const data = match(rule, zone, query)
+      if (data === FAILED) return failed(query)
       if (data !== undefined) return this.#answer(rule, data, query)
       if (!rule.fall.some((name) => query.name.isUnder(name))) return failed(query)
     }
@@ -137,7 +145,10 @@ function covers(rule: Rule, query: Query): string | undefined {
   return rule.zones.find(({ name }) => query.name.isUnder(name))?.zone
 }
 
-function match(rule: Rule, zone: string, query: Query): Data | undefined {
+/** An expression could not be worked out. */
+const FAILED = Symbol('failed')
+
+function match(rule: Rule, zone: string, query: Query): Data | typeof FAILED | undefined {
   const name = query.name.toLowerCase()
   if (rule.patterns.length === 0) return dataOf(rule, zone, query, name, '.*', [name], new Map([['0', name]]))
   for (const { text, pattern } of rule.patterns) {
@@ -159,7 +170,11 @@ function dataOf(
   regex: string,
   groups: readonly string[],
   byName: ReadonlyMap<string, Value>,
-): Data {
+): Data | typeof FAILED | undefined {
+  const vars = new Map<string, ExprValue>()
+  const passed = passes(rule, { query, vars, group: (label) => format(byName.get(label) ?? '') }, vars)
+  if (passed === FAILED) return FAILED
+  if (!passed) return undefined
   const meta = new Map([...(query.metadata ?? [])].map(([label, value]) => [label, value()]))
   return new Map<string, Value>([
     ['Zone', zone],
@@ -179,9 +194,20 @@ function dataOf(
       ]),
     ],
     ['Message', new Map<string, Value>([['Id', query.message.id]])],
-    ['Var', new Map<string, Value>()],
+    ['Var', new Map([...vars].map(([label, value]): [string, Value] => [label, typeof value === 'object' ? value.map(String) : value]))],
     ['Meta', meta],
   ])
+}
+
+/** Works out the variables, into `vars`, and the tests. */
+function passes(rule: Rule, env: ExprEnv, vars: Map<string, ExprValue>): boolean | typeof FAILED {
+  try {
+    for (const { name, value } of rule.vars) vars.set(name, value.run(env))
+    return rule.tests.every((test) => test.run(env) === true)
+  } catch {
+    // What CoreDNS does as well: SERVFAIL without a word. The fault lies in what the client sent.
+    return FAILED
+  }
 }
 
 function families(metrics: MetricsScope) {

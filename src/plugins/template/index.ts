@@ -1,11 +1,16 @@
 /** `template`: set-up. */
 import { CLASS, Name, RCODE, TYPE } from '../../dns/index.js'
 import {
+  type Argument,
+  compileExpression,
   compilePattern,
   type Directive,
+  type Expression,
+  isReserved,
   MAX_PATTERN,
   type PluginModule,
   parseUnsigned,
+  quote,
   type SetupContext,
   wrongCount,
   zonesOrDefault,
@@ -50,6 +55,8 @@ function rule(use: Directive, ctx: SetupContext): Rule {
     rcode: RCODE.NOERROR,
     ede: undefined,
     fall: [],
+    vars: [],
+    tests: [],
   }
   for (const option of use.block ?? []) apply(draft, option, ctx)
   draft.zones.sort((a, b) => b.name.labelCount - a.name.labelCount)
@@ -86,10 +93,35 @@ function apply(draft: Draft, option: Directive, ctx: SetupContext): void {
     case 'upstream':
       return
     case 'var':
+      draft.vars.push(variable(draft, option, ctx))
+      return
     case 'expr':
-      throw ctx.error(`'${option.name}' is known, but not built yet`, option)
+      if (option.args.length === 0) throw ctx.error(wrongCount(option), option)
+      draft.tests.push(expression(draft, option, option.args, 'could not compile expression: ', ctx))
+      return
     default:
       throw ctx.error(wrongCount(option), option, OPTIONS)
+  }
+}
+
+/** `var NAME EXPRESSION`, which later ones may use. */
+function variable(draft: Draft, option: Directive, ctx: SetupContext): Rule['vars'][number] {
+  const [name, ...words] = option.args
+  if (name === undefined || words.length === 0) throw ctx.error(wrongCount(option), name ?? option)
+  if (!/^[a-zA-Z_][a-zA-Z0-9_]*$/.test(name.text)) throw ctx.error(`invalid variable name ${quote(name.text)}`, name)
+  if (isReserved(name.text)) throw ctx.error(`variable name ${quote(name.text)} is reserved`, name)
+  return { name: name.text, value: expression(draft, option, words, `could not compile expression: ${name.text}, `, ctx) }
+}
+
+function expression(draft: Draft, option: Directive, words: readonly Argument[], what: string, ctx: SetupContext): Expression {
+  try {
+    return compileExpression(
+      words.map(({ text }) => text).join(' '),
+      new Map(draft.vars.map(({ name, value }) => [name, value.type])),
+      true,
+    )
+  } catch (error) {
+    throw ctx.error(what + (error as Error).message, option.pos)
   }
 }
 
