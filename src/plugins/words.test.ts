@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { compilePattern } from './pattern.js'
-import { formatDuration } from './words.js'
+import { formatDuration, questionClass, questionType } from './words.js'
 
 it.each([
   [0, '0s'],
@@ -22,4 +22,9 @@ it('compiles RE2 and words its errors as Go does', () => {
 
 it('takes linear time where a backtracking engine would not end', () => {
   expect(compilePattern('(a+)+$').test(`${'a'.repeat(20_000)}b`)).toBe(false)
+})
+
+it('names types and classes of questions as log lines of CoreDNS do', () => {
+  expect([0, 1, 255, 65_280].map(questionType)).toEqual(['None', 'A', 'ANY', 'TYPE65280'])
+  expect([1, 3, 254, 255].map(questionClass)).toEqual(['IN', 'CH', 'NONE', 'CLASS255'])
 })

@@ -1,5 +1,6 @@
 /** Turns of phrase that set-up errors and log lines of many plugins share. */
 import type { Directive } from '../corefile/tree.js'
+import { CLASS, className, typeName } from '../dns/index.js'
 
 /** The error for a line with too few or too many arguments; it names the line's last word. */
 export const wrongCount = (use: Directive): string =>
@@ -21,3 +22,9 @@ export function formatDuration(ms: number): string {
   const hours = Math.floor(minutes / 60)
   return hours === 0 ? `${sign}${minutes}m${seconds}` : `${sign}${hours}h${minutes % 60}m${seconds}`
 }
+
+/** The type of a question as log lines of CoreDNS have it. */
+export const questionType = (type: number): string => (type === 0 ? 'None' : typeName(type))
+
+/** The class of a question as log lines of CoreDNS have it: ANY is the name of a type there. */
+export const questionClass = (value: number): string => (value === CLASS.ANY ? 'CLASS255' : className(value))

@@ -1,5 +1,4 @@
 /** `errors`: prints what went wrong behind it, alike errors together once per period. */
-import { typeName } from '../../dns/index.js'
 import {
   type Arrival,
   type Clock,
@@ -15,6 +14,7 @@ import {
   rcodeOf,
   type Timer,
 } from '../contract.js'
+import { questionType } from '../words.js'
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what it is about.
 const CONTROL = /[\x00-\x1f\x7f]/g
@@ -82,7 +82,7 @@ export class ErrorsPlugin implements Plugin {
     const message = (error instanceof Error ? error.message : String(error)).replace(CONTROL, '?')
     const rule = this.#rules.find((r) => r.pattern.test(message))
     if (rule !== undefined && this.#consolidated(rule)) return
-    this.#log[rule?.level ?? 'error'](`${rcodeOf(error)} ${query.name.toLowerCase()} ${typeName(query.type)}: ${message}`)
+    this.#log[rule?.level ?? 'error'](`${rcodeOf(error)} ${query.name.toLowerCase()} ${questionType(query.type)}: ${message}`)
   }
 
   /** False if this one is to be printed by itself all the same. */

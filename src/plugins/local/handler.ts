@@ -1,6 +1,7 @@
 /** `local`: names that must not leave this machine (RFC 6303, RFC 6761 §6.3). */
-import { Name, RCODE, type RData, type RR, TYPE, typeName } from '../../dns/index.js'
+import { Name, RCODE, type RData, type RR, TYPE } from '../../dns/index.js'
 import { type BlockConfig, type Counter, type Handler, type Logger, type Plugin, type Query, quote, type Reply } from '../contract.js'
+import { questionType } from '../words.js'
 
 const TTL = 604_800
 const LOCALHOST = Name.parse('localhost.')
@@ -41,7 +42,9 @@ export class Local implements Plugin {
     if (name.labelCount > 1 && (name.isUnder(LOCALHOST) || (this.#prefix && name.foldedLabel(0) === 'localhost'))) {
       this.#count.inc()
       if (this.#block.debug)
-        this.#log.debug(`Intercepting localhost query for ${quote(name.toLowerCase())} ${typeName(query.type)}, from ${query.peer.address}`)
+        this.#log.debug(
+          `Intercepting localhost query for ${quote(name.toLowerCase())} ${questionType(query.type)}, from ${query.peer.address}`,
+        )
       return loopback(query)
     }
     const zone = ZONES.find((each) => name.isUnder(each))

@@ -1,6 +1,7 @@
 /** Log formats: text with tokens, compiled once into a list of functions. */
-import { className, FLAG, fullLength, Message, RCODE, rcodeName, typeName } from '../../dns/index.js'
+import { FLAG, fullLength, Message, RCODE, rcodeName } from '../../dns/index.js'
 import type { Query } from '../contract.js'
+import { questionClass, questionType } from '../words.js'
 
 export const COMMON = '{remote}:{port} - {>id} "{type} {class} {name} {proto} {size} {>do} {>bufsize}" {rcode} {>rflags} {rsize} {duration}'
 export const COMBINED = `${COMMON} "{>opcode}"`
@@ -22,9 +23,9 @@ type Part = string | ((entry: Entry) => string)
 const MISSING = '-'
 
 const TOKENS: Readonly<Record<string, (entry: Entry) => string>> = {
-  '{type}': ({ query }) => typeName(query.type),
+  '{type}': ({ query }) => questionType(query.type),
   '{name}': ({ query }) => query.name.toLowerCase(),
-  '{class}': ({ query }) => className(query.class),
+  '{class}': ({ query }) => questionClass(query.class),
   '{proto}': ({ query }) => (query.proto === 'udp' ? 'udp' : 'tcp'),
   '{size}': ({ query }) => String(fullLength(query.message)),
   '{remote}': ({ query }) => bracketed(query.peer.address),
