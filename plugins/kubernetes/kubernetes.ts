@@ -7,6 +7,7 @@ import type { ClusterIndex, ClusterReplica } from './cluster-index.js'
 import { aliasReply } from './external.js'
 import { ABSENT, lookUp, namespaceExposed, type Outcome } from './lookup.js'
 import { addMetadata } from './metadata.js'
+import { Notifier } from './notify.js'
 import type { KubernetesOptions } from './options.js'
 import { addressRecord, addressRecords, nameRecord, nameUnder, srvRecords, textRecord } from './records.js'
 import { labelsBefore, parseRequest } from './request.js'
@@ -41,6 +42,7 @@ export class Kubernetes implements Plugin, KubernetesView {
   readonly #zones: readonly Zone[]
   readonly #primaryZone: Name
   readonly #fallthrough: readonly Name[]
+  readonly #notifier: Notifier | undefined
   #local: readonly string[] = []
 
   constructor(options: KubernetesOptions, replica: ClusterReplica, ctx: SetupContext) {
@@ -52,6 +54,9 @@ export class Kubernetes implements Plugin, KubernetesView {
     this.#fallthrough = (options.fallthrough ?? []).map((zone) => Name.parse(zone))
     this.#replica = replica
     this.#ctx = ctx
+    // With several serving threads one of them speaks.
+    if (options.notifyInterval !== undefined && ctx.thread.index === 0)
+      this.#notifier = new Notifier(this.#zones, replica, options.notifyInterval, ctx)
   }
 
   get index(): ClusterIndex {
@@ -60,7 +65,12 @@ export class Kubernetes implements Plugin, KubernetesView {
 
   onStartup(): void | Promise<void> {
     this.#local = localAddresses(this.#ctx.block.bind)
+    this.#notifier?.start()
     return waitForSync(this.#replica, this.options.startupTimeout, this.#ctx)
+  }
+
+  onShutdown(): void {
+    this.#notifier?.stop()
   }
 
   ready(): boolean {

@@ -71,6 +71,8 @@ export interface KubernetesOptions {
   readonly zonal: boolean
   /** Milliseconds. */
   readonly startupTimeout: number
+  /** Milliseconds between two NOTIFY messages about a zone; undefined: none are sent. */
+  readonly notifyInterval: number | undefined
 }
 
 /** Parses all uses of the directive in one block. Throws CorefileError, or Error where CoreDNS names no place. */
@@ -114,6 +116,7 @@ class Draft {
   multiclusterZones: readonly string[] = []
   zonal = false
   startupTimeout = 5000
+  notifyInterval: number | undefined
   qps = 0
   burst = 0
   maxInflight = 0
@@ -174,6 +177,21 @@ const removed =
   (_draft, option, ctx) =>
     ctx.warn(`'${option.name}' is ignored: ${why}`, option)
 
+/** Milliseconds: secondaries that transfer a cluster's zone more often than this do nothing else. */
+const SHORTEST_NOTIFY = 1000
+
+/** A duration of at least `least` milliseconds, the last argument of the option. */
+function duration(text: string, least: number, option: Directive, ctx: OptionsContext): number {
+  let value: number
+  try {
+    value = parseDuration(text)
+  } catch (error) {
+    throw ctx.error(`invalid duration for ${option.name}: ${(error as Error).message}`, option.args.at(-1))
+  }
+  if (value < least) throw ctx.error(`${option.name}: ${text} is too short`, option.args.at(-1))
+  return value
+}
+
 const READERS: Readonly<Record<string, Reader>> = {
   endpoint(draft, option, ctx) {
     const [url = '', ...more] = args(option, ctx, 1)
@@ -194,14 +212,11 @@ const READERS: Readonly<Record<string, Reader>> = {
   },
   snapshot(draft, option, ctx) {
     const [path = '', age = '24h'] = args(option, ctx, 1, 2)
-    let maxAge: number
-    try {
-      maxAge = parseDuration(age)
-    } catch (error) {
-      throw ctx.error(`invalid snapshot age ${quote(age)}: ${(error as Error).message}`, option.args[1])
-    }
-    if (maxAge <= 0) throw ctx.error(`snapshot age must be > 0: ${age}`, option.args[1])
-    draft.snapshot = { path: ctx.path(path), maxAge }
+    draft.snapshot = { path: ctx.path(path), maxAge: duration(age, 1, option, ctx) }
+  },
+  notify(draft, option, ctx) {
+    const [interval = '10s'] = args(option, ctx, 0, 1)
+    draft.notifyInterval = duration(interval, SHORTEST_NOTIFY, option, ctx)
   },
   apiserver_qps(draft, option, ctx) {
     const [text = ''] = args(option, ctx, 1, 1)
@@ -316,6 +331,7 @@ function finish(draft: Draft, primaryZone: string, use: Directive, ctx: OptionsC
     multiclusterZones: draft.multiclusterZones,
     zonal: draft.zonal,
     startupTimeout: draft.startupTimeout,
+    notifyInterval: draft.notifyInterval,
   }
 }
 
