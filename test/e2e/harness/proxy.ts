@@ -76,6 +76,7 @@ export class ApiProxy {
     }
     const out = (base.protocol === 'https:' ? https : http).request(options, (answer) => {
       response.writeHead(answer.statusCode ?? 502, answer.headers)
+      response.flushHeaders()
       answer.on('data', (chunk: Buffer) => {
         if (number < this.#stalledBefore) return
         if (watch) this.lastEvent = performance.now()
