@@ -37,6 +37,8 @@ export class Query {
   readonly size: number
   /** Asked by a plugin, not by a client: not counted or logged again. */
   readonly internal: boolean
+  /** The query that the client sent: this one, or the one that this was derived from. Logs name it. */
+  readonly asked: Query
   /** How many derivations and `ctx.resolve` calls lie between this and the client's query. */
   readonly depth: number
   /** Zone of the server block's key that matched, presentation form, lower-case: "." or "example.org.". */
@@ -54,7 +56,7 @@ export class Query {
   /** Only while explaining: takes remarks of plugins. */
   note: ((text: string) => void) | undefined = undefined
 
-  constructor(message: Message, arrival: Arrival, internal = false, depth = 0) {
+  constructor(message: Message, arrival: Arrival, internal = false, depth = 0, asked?: Query) {
     const question = message.question
     if (question === undefined) throw new Error('a query needs a question')
     this.message = message
@@ -67,6 +69,7 @@ export class Query {
     this.dnssecOk = edns?.dnssecOk ?? false
     this.size = arrival.proto === 'udp' ? Math.max(512, edns?.size ?? 512) : 65_535
     this.internal = internal
+    this.asked = asked ?? this
     this.depth = depth
   }
 
@@ -82,19 +85,15 @@ export class Query {
   /** The same client with another question (or another message); internal. Zone, view and metadata carry over. */
   derive(name: Name, type: number = this.type, message: Message = this.message): Query {
     const question = { name, type, class: this.class, end: 0 }
-    const query = new Query(message.with({ question }), this.arrival, true, this.depth + 1)
-    query.zone = this.zone
-    query.view = this.view
-    query.metadata = this.metadata
-    query.lowered = this.lowered
-    query.deadline = this.deadline
-    query.note = this.note
-    return query
+    return this.#handDown(new Query(message.with({ question }), this.arrival, true, this.depth + 1, this.asked))
   }
 
   /** The same query, asked by the same client and as internal as this one, with other flags or EDNS in its message. */
   carrying(message: Message): Query {
-    const query = new Query(message, this.arrival, this.internal, this.depth)
+    return this.#handDown(new Query(message, this.arrival, this.internal, this.depth, this.internal ? this.asked : undefined))
+  }
+
+  #handDown(query: Query): Query {
     query.zone = this.zone
     query.view = this.view
     query.metadata = this.metadata

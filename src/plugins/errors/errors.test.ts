@@ -50,7 +50,7 @@ describe('serving', () => {
     ])
   })
 
-  it('prints an error once that comes up through a question asked on behalf of the client', () => {
+  it('prints an error of a question asked on behalf of the client once, by the name of the client', () => {
     const { plugin, context } = setUp(errors, 'errors')
     const client = query('www.example.', 'A')
     const inner = client.derive(query('target.example.', 'A').name)
@@ -59,7 +59,7 @@ describe('serving', () => {
       throw error
     }
     expect(() => plugin.serveDNS!(client, () => plugin.serveDNS!(inner, refuse))).toThrow('gone')
-    expect(context.log.lines).toEqual(['[ERROR] plugin/errors: 2 target.example. A: gone'])
+    expect(context.log.lines).toEqual(['[ERROR] plugin/errors: 2 www.example. A: gone'])
   })
 
   it('leaves crashes to the server, which prints them with or without errors', () => {

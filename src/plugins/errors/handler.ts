@@ -80,9 +80,10 @@ export class ErrorsPlugin implements Plugin {
     }
     // One error, one line, whatever an upstream put into it.
     const message = (error instanceof Error ? error.message : String(error)).replace(CONTROL, '?')
+    const { name, type } = query.asked
     const rule = this.#rules.find((r) => r.pattern.test(message))
     if (rule !== undefined && this.#consolidated(rule)) return
-    this.#log[rule?.level ?? 'error'](`${rcodeOf(error)} ${query.name.toLowerCase()} ${questionType(query.type)}: ${message}`)
+    this.#log[rule?.level ?? 'error'](`${rcodeOf(error)} ${name.toLowerCase()} ${questionType(type)}: ${message}`)
   }
 
   /** False if this one is to be printed by itself all the same. */
