@@ -33,7 +33,13 @@ export default {
       serveDNS(q, next) {
         if (q.type !== TXT || q.name.foldedLabel(0) !== options.label) return next(q)
         answered.with(q.server).inc()
-        const record = { name: q.name, type: TXT, class: q.class, ttl: options.ttl, data: { kind: 'TXT', strings: [Buffer.from(options.text)] } }
+        const record = {
+          name: q.name,
+          type: TXT,
+          class: q.class,
+          ttl: options.ttl,
+          data: { kind: 'TXT', strings: [Buffer.from(options.text)] },
+        }
         return q.reply('greet', 0, { answers: [record] })
       },
     }
