@@ -94,6 +94,8 @@ function rawRecord(bytes: Buffer, start: number, offset: number, limit: number, 
 
 /** Where the addresses of the answer may change places on the octets alone: one RRset of them, behind all else, nothing to order elsewhere. */
 export function layoutOf(scan: Scan, bytes: Buffer, offset: number, length: number): Layout {
+  // A cache full of failures keeps one of these for each.
+  if (scan.records.length === 0) return NO_LAYOUT
   const ttls = scan.records.map((record) => record.ttlAt)
   const answers = scan.records.filter((record) => record.section === 1)
   const addresses = answers.filter((record) => rank(record.type) === 2)
