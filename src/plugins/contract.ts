@@ -296,7 +296,11 @@ export class ServeError extends Error {
   /** Those who could know were asked and none answered (RFC 9520 §3.2): `cache` keeps such a failure as it keeps a SERVFAIL. */
   readonly unresolved: boolean
   constructor(message: string, rcode = 2, options?: ErrorOptions & { readonly unresolved?: boolean }) {
+    // An outcome, not a fault: while an upstream is dead there is one for each query, and walking the stack would be most of its cost.
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 0
     super(message, options)
+    Error.stackTraceLimit = stackTraceLimit
     this.name = 'ServeError'
     this.rcode = rcode
     this.unresolved = options?.unresolved ?? false
