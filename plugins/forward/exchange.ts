@@ -225,7 +225,7 @@ export class Exchange {
     for (const attempt of this.#active) {
       next = Math.min(next, this.#endOf(attempt))
       if (!attempt.overtaken) next = Math.min(next, attempt.began + this.#hedge(attempt.upstream))
-      if (!attempt.overdue) next = Math.min(next, attempt.began + attempt.upstream.patience)
+      if (!attempt.overdue && this.#order.length > 1) next = Math.min(next, attempt.began + attempt.upstream.patience)
     }
     this.#timer = this.#forward.clock.timer(round(Math.max(0, next - now)), () => this.#tick())
   }
@@ -268,7 +268,8 @@ export class Exchange {
 
   #lookAt(attempt: Attempt, now: number): void {
     const { upstream, began } = attempt
-    if (!attempt.overdue && now >= began + upstream.patience) {
+    // Where nobody else could be asked there is nothing to gain from knowing early; a probe would only be one more question.
+    if (!attempt.overdue && this.#order.length > 1 && now >= began + upstream.patience) {
       attempt.overdue = true
       upstream.overdue(began)
     }
