@@ -21,6 +21,7 @@ export interface Client {
 }
 
 interface Waiting {
+  readonly query: Message
   readonly resolve: (message: Message) => void
   readonly reject: (error: Error) => void
   readonly timer: NodeJS.Timeout
@@ -47,7 +48,7 @@ function client(
           waiting.delete(mine)
           reject(new Error(`no answer to ${name} ${type}`))
         }, options.ms ?? 5000)
-        waiting.set(mine, { resolve, reject, timer })
+        waiting.set(mine, { query, resolve, reject, timer })
         send(query.toBuffer())
       })
     },
@@ -59,7 +60,7 @@ function client(
     receive(octets) {
       const message = Message.view(octets)
       const entry = waiting.get(message.id)
-      if (entry === undefined) return
+      if (entry === undefined || !answers(message, entry.query)) return
       waiting.delete(message.id)
       clearTimeout(entry.timer)
       entry.resolve(message)
@@ -73,6 +74,11 @@ function client(
       waiting.clear()
     },
   }
+}
+
+/** Octets sent raw may have had the same id by chance: a reply to those has another question. */
+function answers({ question: given }: Message, { question: asked }: Message): boolean {
+  return given !== undefined && given.type === asked!.type && given.class === asked!.class && given.name.equals(asked!.name)
 }
 
 export async function udp(port: number, address = '127.0.0.1'): Promise<Client> {
