@@ -5,7 +5,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { ApiTarget } from './api.js'
 
 export class ApiProxy {
-  /** Paths of all requests, in order. */
+  /** Paths of the requests of our server, in order: CoreDNS comes this way, too. */
   readonly requests: string[] = []
   /** When octets of a watch were last handed on, by performance.now(). */
   lastEvent = 0
@@ -13,6 +13,8 @@ export class ApiProxy {
   readonly #server: http.Server
   readonly #sockets = new Set<Socket>()
   #cut = false
+  #count = 0
+  #lastRequest = 0
   /** Watches opened before this count bring nothing any more. */
   #stalledBefore = 0
 
@@ -45,9 +47,13 @@ export class ApiProxy {
   mend(): void {
     this.#cut = false
   }
+  /** Milliseconds since the last request of our server. */
+  get quiet(): number {
+    return performance.now() - this.#lastRequest
+  }
   /** Watches that are open now stay open, and bring nothing any more. */
   stall(): void {
-    this.#stalledBefore = this.requests.length
+    this.#stalledBefore = this.#count
   }
 
   /** Requests for a list (or a streaming one) among those from `since` on. */
@@ -61,9 +67,12 @@ export class ApiProxy {
       return
     }
     const { base } = this.#target
-    const number = this.requests.length
+    const number = this.#count++
     const path = request.url ?? '/'
-    this.requests.push(path)
+    if (request.headers['user-agent'] === 'CairnDNS') {
+      this.requests.push(path)
+      this.#lastRequest = performance.now()
+    }
     const { headers, agent: _, ...tls } = await this.#target.options()
     const watch = path.includes('watch=true')
     const options = {
