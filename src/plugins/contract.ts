@@ -189,7 +189,10 @@ export interface Source<D = unknown> {
   /** Identity: equal keys are the same source, kept over a reload. */
   readonly key: string
   start(emit: (part: readonly D[]) => void): void | Promise<void>
-  /** The whole state in parts of at most some 500 records, for a thread that comes new. */
+  /**
+   * The whole state in parts of at most some 500 records, for a thread that comes new. Read over several turns: what changes meanwhile is
+   * in it or not, and is emitted in any case, so to apply a change twice must do no harm.
+   */
   snapshot(): Iterable<readonly D[]>
   stop(): void | Promise<void>
   /** What an operator should know of it now, for the body of /ready: a missing permission, old data. undefined: nothing. */

@@ -8,9 +8,8 @@ type SourceMessage = Extract<ToServing, { kind: 'source' }>
 interface Subscriber {
   readonly post: (message: SourceMessage) => void
   number: number
-  /** Parts of the snapshot that wait for their turn; deltas queue up behind them. */
-  readonly queue: { op: SourceMessage['op']; part: readonly unknown[] }[]
-  pumping: boolean
+  /** Deltas that wait for the end of the snapshot; undefined: it is out. */
+  waiting: (readonly unknown[])[] | undefined
 }
 
 interface Running {
@@ -90,36 +89,41 @@ export class Sources {
     for (const early of this.#early.values()) early.delete(thread)
   }
 
-  /** A new subscription gets the whole state as it is in this turn, in parts over as many turns as it takes. */
+  /**
+   * A new subscription gets the whole state, one part a turn, so that neither end is blocked by it and never more than a part is held for
+   * it. What changes meanwhile waits for its end and still comes before the swap: so no thread serves a state that is older than the
+   * snapshot's last part.
+   */
   #attach(running: Running, thread: number, post: Subscriber['post']): void {
-    const subscriber: Subscriber = { post, number: 0, queue: [{ op: 'begin', part: [] }], pumping: false }
-    for (const part of running.source.snapshot()) subscriber.queue.push({ op: 'apply', part })
-    subscriber.queue.push({ op: 'swap', part: [] })
+    const snapshot = running.source.snapshot()[Symbol.iterator]()
+    const subscriber: Subscriber = { post, number: 0, waiting: [] }
     running.subscribers.set(thread, subscriber)
-    this.#pump(running.source.key, subscriber)
+    const send = (op: SourceMessage['op'], part: readonly unknown[]): void => this.#send(running.source.key, subscriber, op, part)
+    const step = (): void => {
+      // The thread has ended, or subscribed anew.
+      if (running.subscribers.get(thread) !== subscriber) return
+      const next = snapshot.next()
+      if (next.done !== true) {
+        send('apply', next.value)
+        setImmediate(step)
+        return
+      }
+      for (const part of subscriber.waiting ?? []) send('apply', part)
+      subscriber.waiting = undefined
+      send('swap', [])
+    }
+    send('begin', [])
+    step()
   }
 
   #emit(running: Running, part: readonly unknown[]): void {
     for (const subscriber of running.subscribers.values()) {
-      subscriber.queue.push({ op: 'apply', part })
-      this.#pump(running.source.key, subscriber)
+      if (subscriber.waiting === undefined) this.#send(running.source.key, subscriber, 'apply', part)
+      else subscriber.waiting.push(part)
     }
   }
 
-  /** One part a turn while a snapshot is under way, so that neither end is blocked by it. */
-  #pump(key: string, subscriber: Subscriber): void {
-    if (subscriber.pumping) return
-    const step = (): void => {
-      const next = subscriber.queue.shift()
-      if (next === undefined) {
-        subscriber.pumping = false
-        return
-      }
-      subscriber.post({ kind: 'source', key, number: subscriber.number++, op: next.op, part: next.part })
-      if (subscriber.queue.length === 0) subscriber.pumping = false
-      else setImmediate(step)
-    }
-    subscriber.pumping = true
-    step()
+  #send(key: string, subscriber: Subscriber, op: SourceMessage['op'], part: readonly unknown[]): void {
+    subscriber.post({ kind: 'source', key, number: subscriber.number++, op, part })
   }
 }

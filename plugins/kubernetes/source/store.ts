@@ -1,21 +1,17 @@
 /**
- * All records of a source, and what changed since they were last handed on. A record is kept as its JSON text: a third of the memory of
- * the objects, comparable at once, and parsed again only for a snapshot.
+ * All records of a source, and what changed since they were last handed on. A record is kept as the octets of its JSON text: a fifth of the
+ * memory of the objects, comparable at once, and parsed again only for a snapshot.
  */
 import type { Clock } from '../../../src/plugins/contract.js'
 import type { ClusterRecord, ObjectKind, ObjectPut, ServicePut, StateRecord } from '../objects.js'
+import { NONE, TextTable } from './text-table.js'
 
 /** Records in one part, so that no thread is held up by one. */
 const PART = 500
 
-interface Kept {
-  text: string
-  /** The list in which the object was last seen. */
-  seen: number
-}
-
 export class ClusterStore {
-  readonly #kinds = new Map<ObjectKind, Map<string, Kept>>()
+  /** The mark of a text is the list in which the object was last seen. */
+  readonly #kinds = new Map<ObjectKind, TextTable>()
   readonly #lists = new Map<ObjectKind, number>()
   readonly #emit: (part: readonly ClusterRecord[]) => void
   readonly #clock: Clock
@@ -38,44 +34,50 @@ export class ClusterStore {
   endList(kinds: readonly ObjectKind[]): void {
     for (const kind of kinds) {
       const list = this.#lists.get(kind)
-      for (const [key, kept] of this.#of(kind)) if (kept.seen !== list) this.#delete(kind, key, kept)
+      const table = this.#of(kind)
+      for (const entry of table.entries()) if (table.mark(entry) !== list) this.#delete(kind, table, entry)
     }
   }
 
   put(record: ObjectPut): void {
-    const records = this.#of(record.kind)
+    const table = this.#of(record.kind)
     const key = keyOf('namespace' in record ? record.namespace : '', record.name)
     const text = JSON.stringify(record)
-    const seen = this.#lists.get(record.kind) ?? 0
-    const kept = records.get(key)
-    if (kept === undefined) records.set(key, { text, seen })
-    else {
-      kept.seen = seen
-      if (kept.text === text) return
+    const list = this.#lists.get(record.kind) ?? 0
+    const entry = table.find(key)
+    if (entry === NONE) {
+      table.add(key, text, list)
+      this.#touch(record, undefined)
+    } else {
+      table.setMark(entry, list)
+      if (table.holds(entry, text)) return
+      this.#touch(record, table.text(entry))
+      table.replace(entry, text)
     }
-    this.#touch(record, kept?.text)
-    if (kept !== undefined) kept.text = text
     this.#push(record)
   }
 
   /** The object is still there, whatever became of it. False if it is unknown. */
   keep(kind: ObjectKind, namespace: string, name: string): boolean {
-    const kept = this.#of(kind).get(keyOf(namespace, name))
-    if (kept === undefined) return false
-    kept.seen = this.#lists.get(kind) ?? 0
+    const table = this.#of(kind)
+    const entry = table.find(keyOf(namespace, name))
+    if (entry === NONE) return false
+    table.setMark(entry, this.#lists.get(kind) ?? 0)
     return true
   }
 
   delete(kind: ObjectKind, namespace: string, name: string): void {
-    const key = keyOf(namespace, name)
-    const kept = this.#of(kind).get(key)
-    if (kept !== undefined) this.#delete(kind, key, kept)
+    const table = this.#of(kind)
+    const entry = table.find(keyOf(namespace, name))
+    if (entry !== NONE) this.#delete(kind, table, entry)
   }
 
   /** Whether a known service is headless; undefined: unknown. */
   isHeadless(namespace: string, name: string): boolean | undefined {
+    const table = this.#of('service')
+    const entry = table.find(keyOf(namespace, name))
     // Quotes inside of values are escaped, so this is the member and nothing else.
-    return this.#of('service').get(keyOf(namespace, name))?.text.includes('"headless":true')
+    return entry === NONE ? undefined : table.text(entry).includes('"headless":true')
   }
 
   get synced(): boolean {
@@ -92,7 +94,7 @@ export class ClusterStore {
   restore(records: readonly ObjectPut[], state: StateRecord): void {
     for (const record of records) {
       const key = keyOf('namespace' in record ? record.namespace : '', record.name)
-      this.#of(record.kind).set(key, { text: JSON.stringify(record), seen: 0 })
+      this.#of(record.kind).add(key, JSON.stringify(record), 0)
       this.#push(record)
     }
     this.#state = state
@@ -110,7 +112,7 @@ export class ClusterStore {
 
   /** All records as JSON texts. May be read over several turns: what changes meanwhile is in it or not. */
   *lines(): Iterable<string> {
-    for (const records of this.#kinds.values()) for (const { text } of records.values()) yield text
+    for (const table of this.#kinds.values()) for (const entry of table.entries()) yield table.text(entry)
   }
 
   /** Hands on what changed since the last call. */
@@ -126,29 +128,29 @@ export class ClusterStore {
   /** The whole state. What changes while it is read is in it or comes as a delta. */
   *snapshot(): Iterable<readonly ClusterRecord[]> {
     let part: ClusterRecord[] = []
-    for (const records of this.#kinds.values()) {
-      for (const { text } of records.values()) {
-        part.push(JSON.parse(text) as ObjectPut)
-        if (part.length < PART) continue
-        yield part
-        part = []
-      }
+    for (const text of this.lines()) {
+      part.push(JSON.parse(text) as ObjectPut)
+      if (part.length < PART) continue
+      yield part
+      part = []
     }
     part.push(this.#state)
     yield part
   }
 
-  #of(kind: ObjectKind): Map<string, Kept> {
+  #of(kind: ObjectKind): TextTable {
     const known = this.#kinds.get(kind)
     if (known !== undefined) return known
-    const records = new Map<string, Kept>()
-    this.#kinds.set(kind, records)
-    return records
+    const table = new TextTable()
+    this.#kinds.set(kind, table)
+    return table
   }
 
-  #delete(kind: ObjectKind, key: string, kept: Kept): void {
-    this.#of(kind).delete(key)
-    this.#touch(JSON.parse(kept.text) as ObjectPut, undefined)
+  #delete(kind: ObjectKind, table: TextTable, entry: number): void {
+    const key = table.key(entry)
+    const record = JSON.parse(table.text(entry)) as ObjectPut
+    table.remove(entry)
+    this.#touch(record, undefined)
     const slash = key.indexOf('/')
     this.#push({ op: 'delete', kind, namespace: key.slice(0, slash), name: key.slice(slash + 1) })
   }
