@@ -10,6 +10,8 @@ export function control(uses: readonly Directive[], ctx: ControlContext): Contro
   // The serving half has told the warnings already.
   const { source: options } = parseOptions(uses, { ...ctx, warn: () => undefined })
   if (options.access.kind === 'manifests') checkPaths(options.access.paths, uses, ctx)
+  if (options.access.kind === 'cluster' && ctx.checking && !process.env.KUBERNETES_SERVICE_HOST)
+    ctx.note('not in a cluster here: a start needs `endpoint`, `kubeconfig` or `manifests`, or a pod with a service account', uses[0])
   if (ctx.checking) return undefined
   const key = sourceKey(options)
   const { log, clock, metrics } = ctx

@@ -83,6 +83,11 @@ export class CorefileError extends Error {
   }
 }
 
+/** An error whose message is whole as it stands, because CoreDNS's has no place in it, and that knows its place all the same. */
+export function placedError(message: string, pos: Position, word?: string): CorefileError {
+  return Object.assign(new CorefileError(message, pos, word), { message })
+}
+
 /** The nearest of `candidates` within two edits (one for words under five letters), or undefined. */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined

@@ -120,7 +120,7 @@ interface CommonContext {
   readonly checking: boolean
   /** `plugin/NAME: file:line - Error during parsing: message` with column and, given candidates, "did you mean". */
   error(message: string, at?: Directive | Argument | Position, candidates?: Iterable<string>): CorefileError
-  /** An error without a place in CoreDNS's wording: `plugin/NAME: message`. */
+  /** For what CoreDNS words without a place: `plugin/NAME: message`. `check` tells the place all the same. */
   fail(message: string, at?: Directive | Argument | Position): Error
   /** A remark of `check`; at a start it is dropped. */
   note(message: string, at?: Directive | Argument | Position): void

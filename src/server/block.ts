@@ -1,5 +1,5 @@
 /** A server block as it is built and as it serves. */
-import type { ServerBlock } from '../corefile/tree.js'
+import { placedError, type ServerBlock } from '../corefile/tree.js'
 import { Name } from '../dns/index.js'
 import type { BlockConfig, Handler, Plugin, Query, ZoneKey } from '../plugins/contract.js'
 import { isWildcard, joinHostPort } from './listeners/addresses.js'
@@ -95,11 +95,11 @@ export function checkOverlaps(blocks: readonly Block[]): void {
         const unbound = described(key, '')
         if (exact.has(own)) {
           if (filters.length > 0) continue
-          throw new Error(`cannot serve ${own} - it is already defined`)
+          throw placedError(`cannot serve ${own} - it is already defined`, key.pos, key.text)
         }
         const other = anywhere.get(unbound)
         if (other !== undefined && (host === '' || exact.has(unbound)))
-          throw new Error(`cannot serve ${own} - zone overlap listener capacity with ${host === '' ? other : unbound}`)
+          throw placedError(`cannot serve ${own} - zone overlap listener capacity with ${host === '' ? other : unbound}`, key.pos, key.text)
         if (filters.length > 0) continue
         exact.add(own)
         anywhere.set(unbound, own)
@@ -117,5 +117,6 @@ export function bannerLines(transport: string, host: string, port: number, zones
   })
 }
 
-const preferredSyntax = (zone: string): boolean =>
+/** What hosts are called (RFC 1035 §2.3.1), the root and reverse zones. Others are served, but are seldom meant. */
+export const preferredSyntax = (zone: string): boolean =>
   zone === '.' || /\.(in-addr|ip6)\.arpa\.$/.test(zone) || /^(?:[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+$/.test(zone)

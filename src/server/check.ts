@@ -1,9 +1,10 @@
 /** `cairndns check`: Corefiles parsed and set up as a start would, without opening anything. */
 import fs from 'node:fs'
-import { CorefileError, type Position } from '../corefile/index.js'
+import { type Corefile, CorefileError, type Position } from '../corefile/index.js'
 import { loadModule, pluginTable } from '../plugins/load.js'
+import { preferredSyntax } from './block.js'
 import { realClock } from './clock.js'
-import { loadConfig } from './config.js'
+import { loadConfig, reasonOf } from './config.js'
 import { ControlGeneration } from './control-generation.js'
 import { Generation } from './generation.js'
 import { Loggers } from './log.js'
@@ -69,8 +70,7 @@ async function candidatesOf(file: string): Promise<Candidate[]> {
   try {
     text = fs.readFileSync(file === '-' ? 0 : file, 'utf8')
   } catch (cause) {
-    const { code, message } = cause as NodeJS.ErrnoException
-    throw new Error(`open ${file}: ${code === 'ENOENT' ? 'no such file or directory' : message}`, { cause })
+    throw new Error(`open ${file}: ${reasonOf(cause as NodeJS.ErrnoException)}`, { cause })
   }
   const isManifest = /\.ya?ml$/.test(file) || (/^apiVersion:/m.test(text) && /^kind:/m.test(text))
   if (!isManifest) return [{ label: file, name, text }]
@@ -93,9 +93,9 @@ export async function checkCorefile({ label, name, text }: Candidate, plugins: r
     const generation = idleGeneration(corefile, plugins, port)
     try {
       await generation.setUp()
-      await controlGeneration(corefile, plugins, port).setUp()
+      await controlGeneration(corefile, plugins, port, notes).setUp()
     } finally {
-      warnings.push(...generation.warnings)
+      warnings.push(...generation.warnings, ...oddZones(corefile))
       notes.push(...generation.notes)
       await generation.shutDown('exit')
     }
@@ -103,9 +103,9 @@ export async function checkCorefile({ label, name, text }: Candidate, plugins: r
       keys: config.keys.map(({ transport, zone, port: own }) => `${transport === 'dns' ? '' : `${transport}://`}${zone}:${own}`),
       plugins: chain.map((plugin) => plugin.name),
     }))
-    return { file: label, ok: true, warnings, notes, blocks }
+    return { file: label, ok: true, warnings, notes: [...new Set(notes)], blocks }
   } catch (error) {
-    return { file: label, ok: false, error: described(error as Error), warnings, notes, blocks: [] }
+    return { file: label, ok: false, error: described(error as Error), warnings, notes: [...new Set(notes)], blocks: [] }
   }
 }
 
@@ -134,7 +134,12 @@ function idleGeneration(corefile: ConstructorParameters<typeof Generation>[1], p
 }
 
 /** The control parts, which may find fault with what set-up doesn't look at. */
-function controlGeneration(corefile: ConstructorParameters<typeof ControlGeneration>[1], plugins: readonly PluginEntry[], port: string) {
+function controlGeneration(
+  corefile: ConstructorParameters<typeof ControlGeneration>[1],
+  plugins: readonly PluginEntry[],
+  port: string,
+  notes: string[],
+) {
   return new ControlGeneration(0, corefile, {
     clock: realClock,
     loggers: silent,
@@ -143,6 +148,7 @@ function controlGeneration(corefile: ConstructorParameters<typeof ControlGenerat
     port,
     loadModule,
     checking: true,
+    note: (line) => void notes.push(line),
     process: {
       notReady: () => [],
       remarks: () => [],
@@ -155,9 +161,23 @@ function controlGeneration(corefile: ConstructorParameters<typeof ControlGenerat
   })
 }
 
+/** Where it is, unless the message says so itself. */
+function placeOf(error: CheckResult['error']): string {
+  if (error?.line === undefined || error.message.includes(`${error.file}:${error.line} `)) return ''
+  return ` (${error.file}:${error.line}, column ${error.column})`
+}
+
+/** Zones that are no host names, which a start warns of too: mostly a brace or a port gone wrong. An unknown scheme has its own warning. */
+const oddZones = ({ blocks }: Corefile): string[] =>
+  blocks.flatMap(({ keys }) =>
+    keys
+      .filter(({ zone }) => !preferredSyntax(zone) && !zone.includes('://'))
+      .map(({ zone, pos }) => `${pos.file}:${pos.line}: ${JSON.stringify(zone)} is served as a zone; is it meant to be one?`),
+  )
+
 function humanText({ file, ok, error, warnings, notes, blocks }: CheckResult): string {
   const count = blocks.length === 1 ? '1 server block' : `${blocks.length} server blocks`
-  const lines = [ok ? `${file}: ok, ${count}` : `${file}: ${error?.message ?? 'refused'}`]
+  const lines = [ok ? `${file}: ok, ${count}` : `${file}: ${error?.message ?? 'refused'}${placeOf(error)}`]
   for (const { keys, plugins } of blocks) lines.push(`  ${keys.join(' ')}: ${plugins.join(' → ') || 'no plugin answers'}`)
   for (const warning of warnings) lines.push(`  warning: ${warning}`)
   for (const note of notes) lines.push(`  note: ${note}`)

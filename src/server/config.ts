@@ -44,10 +44,12 @@ function readFile(file: string, doing: string): string {
   try {
     return fs.readFileSync(path.normalize(file), 'utf8')
   } catch (cause) {
-    const { code, message } = cause as NodeJS.ErrnoException
-    throw new Error(`${doing}: open ${file}: ${REASONS[code ?? ''] ?? message}`, { cause })
+    throw new Error(`${doing}: open ${file}: ${reasonOf(cause as NodeJS.ErrnoException)}`, { cause })
   }
 }
+
+/** Why a file can't be read, in the system's words. */
+export const reasonOf = ({ code, message }: NodeJS.ErrnoException): string => REASONS[code ?? ''] ?? message
 
 export interface LoadOptions {
   readonly env?: Readonly<Record<string, string | undefined>>

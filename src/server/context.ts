@@ -1,6 +1,6 @@
 /** What a plugin's set-up gets to work with, in a serving thread and in `check`. */
 import { isAbsolute, join, resolve } from 'node:path'
-import { type Argument, CorefileError, type Directive, nearest, type Position } from '../corefile/tree.js'
+import { type Argument, CorefileError, type Directive, nearest, type Position, placedError } from '../corefile/tree.js'
 import type { BlockConfig, Clock, Logger, MetricsScope, Plugin, SetupContext } from '../plugins/contract.js'
 import type { Block } from './block.js'
 import type { Generation } from './generation.js'
@@ -51,7 +51,10 @@ export function commonContext({ block, plugin, uses, log, clock, metrics, checki
     metrics,
     checking,
     error: (message: string, at?: Place, candidates?: Iterable<string>) => configError(plugin, message, at ?? uses[0], candidates),
-    fail: (message: string) => new Error(`plugin/${plugin}: ${message}`),
+    fail: (message: string, at: Place | undefined = uses[0]) =>
+      at === undefined
+        ? new Error(`plugin/${plugin}: ${message}`)
+        : placedError(`plugin/${plugin}: ${message}`, positionOf(at), wordOf(at)),
     note: (message: string, at?: Place) => note(line(message, at)),
     warn: (message: string, at?: Place) => warn(line(message, at)),
     path: (file: string) => (isAbsolute(file) ? file : resolve(join(block.root, file))),

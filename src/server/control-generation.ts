@@ -28,6 +28,8 @@ export interface ControlSurroundings {
   readonly port: string
   /** In `check`: nothing will be started. */
   readonly checking?: boolean
+  /** Takes what only the control parts note; a line may come from the serving half as well. */
+  readonly note?: (line: string) => void
   readonly loadModule: (entry: PluginEntry) => Promise<PluginModule>
 }
 
@@ -127,8 +129,8 @@ export class ControlGeneration {
   }
 
   #common(block: Block, module: PluginModule, uses: readonly Directive[]) {
-    const { clock, loggers, metrics, checking } = this.#surroundings
-    // Notes and warnings are the serving half's to tell: it sees the same directives.
+    const { clock, loggers, metrics, checking, note } = this.#surroundings
+    // Warnings are the serving half's to tell: it sees the same directives.
     const silent = (): void => undefined
     return commonContext({
       block: block.config,
@@ -138,7 +140,7 @@ export class ControlGeneration {
       metrics,
       checking: checking ?? false,
       log: loggers.for(module.name),
-      note: silent,
+      note: note ?? silent,
       warn: silent,
     })
   }
