@@ -26,6 +26,7 @@ if (!fs.existsSync(cli) || !fs.existsSync(stamp) || fs.statSync(stamp).mtimeMs <
     console.error('cairndns is not installed yet: run `npm ci` first')
     process.exit(1)
   }
+  console.log('Building (the first start, or sources have changed) ...')
   const built = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'], { stdio: 'inherit' })
   if (built.status !== 0) process.exit(built.status ?? 1)
   fs.utimesSync(stamp, new Date(), new Date())

@@ -56,6 +56,8 @@ export interface LoadOptions {
   /** Default port of dns:// keys. */
   readonly port: string
   readonly plugins: readonly PluginEntry[]
+  /** A file without blocks is an error, not CoreDNS's default. */
+  readonly needsBlock?: boolean
   /** See ParseOptions. */
   readonly missingImport?: (pattern: string, at: Position) => boolean
 }
@@ -64,11 +66,12 @@ export interface LoadOptions {
 export const envOf = ({ env }: { readonly env?: LoadOptions['env'] | undefined }): Pick<LoadOptions, 'env'> =>
   env === undefined ? {} : { env }
 
-/** Text to a tree whose directives are all known and built. Throws CorefileError. A file without blocks is CoreDNS's default. */
-export function loadConfig(text: string, file: string, { env, port, plugins, missingImport }: LoadOptions): Corefile {
+/** Text to a tree whose directives are all known and built. Throws CorefileError. A file without blocks is CoreDNS's default, unless that is ruled out. */
+export function loadConfig(text: string, file: string, { env, port, plugins, needsBlock, missingImport }: LoadOptions): Corefile {
   const directives = [...plugins.map(({ directive }) => directive), ...RENAMED.keys()]
   const options = { directives, ...envOf({ env }), ...(missingImport === undefined ? {} : { missingImport }) }
   let tree = parseCorefile(text, file, options)
+  if (tree.blocks.length === 0 && needsBlock === true) throw new Error(`${file}: no server block in it`)
   if (tree.blocks.length === 0) tree = { ...parseCorefile(defaultCorefile(port), file, options), sources: tree.sources }
   const renamed = rename(tree)
   checkBuilt(renamed, plugins)

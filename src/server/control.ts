@@ -107,7 +107,8 @@ export class Control {
       if (input !== undefined) this.#input = input
       this.#log.info('Reloading')
       try {
-        await this.#change(this.#read(), () => undefined)
+        // A file that an editor is about to fill is empty for a moment; CoreDNS's default in its place would be an outage.
+        await this.#change(this.#read({ needsBlock: true }), () => undefined)
         this.#log.info('Reloading complete')
         return undefined
       } catch (error) {
@@ -138,8 +139,8 @@ export class Control {
     return result
   }
 
-  #read(): Corefile {
-    return loadConfig(this.#input.read(), this.#input.name, this.#options)
+  #read(more?: Pick<LoadOptions, 'needsBlock'>): Corefile {
+    return loadConfig(this.#input.read(), this.#input.name, { ...this.#options, ...more })
   }
 
   /** Builds the next generation beside the one that serves; changes over in one step, or takes everything back and rejects. */

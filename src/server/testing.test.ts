@@ -41,6 +41,12 @@ test('a reload serves the new zones, and a broken one leaves the old', async () 
   expect(await server.metrics()).toContain('coredns_reload_failed_total 1')
 })
 
+test('a Corefile without any block, met by a reload, leaves the old one too', async () => {
+  server = await startServer({ corefile: 'example.org:0 {\n whoami\n}\n' })
+  expect((await server.reload('# being written\n'))?.message).toBe('Corefile: no server block in it')
+  expect((await server.query('example.org')).rcode).toBe(0)
+})
+
 test("a test's own plugin is served", async () => {
   server = await startServer({
     corefile: 'example.org:0 {\n refuse\n whoami\n}\n',

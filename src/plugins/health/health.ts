@@ -31,8 +31,9 @@ export class Health implements ControlPart {
     this.#failures.inc(0)
     ctx.http(address, '/health', (_request, response) => {
       const healthy = ctx.process.healthy()
-      response.writeHead(healthy ? 200 : 503, { 'content-type': 'text/plain; charset=utf-8' })
-      response.end(healthy ? 'OK' : 'a serving thread does not respond')
+      const body = healthy ? 'OK' : 'a serving thread does not respond'
+      response.writeHead(healthy ? 200 : 503, { 'content-type': 'text/plain; charset=utf-8', 'content-length': body.length })
+      response.end(body)
     })
   }
 
