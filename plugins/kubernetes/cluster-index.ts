@@ -5,7 +5,7 @@
 import type { Replica } from '../../src/plugins/contract.js'
 import { packedAt, packedCount, packedIndexOf } from './address.js'
 import { AddressTable } from './address-table.js'
-import { Interner, isLabel, PodEntry, SERVICE, ServiceEntry, Slice } from './entries.js'
+import { bySlice, Interner, isLabel, PodEntry, SERVICE, ServiceEntry, Slice } from './entries.js'
 import type { ClusterRecord, ObjectDelete, PodPut, ServiceImportPut, ServicePut, SlicePut, StateRecord } from './objects.js'
 
 type Tree<T> = Map<string, Map<string, T>>
@@ -21,7 +21,8 @@ export class ClusterIndex {
   readonly #slices: Record<SlicePut['kind'], Tree<Slice>> = { slice: new Map(), endpoints: new Map(), mcslice: new Map() }
   readonly #pods: Tree<PodEntry> = new Map()
   readonly #clusterAddresses = new AddressTable<ServiceEntry>()
-  readonly #endpointAddresses = new AddressTable<Slice>()
+  /** Slices by the addresses and by the names (`endpointKey`) of their endpoints. */
+  readonly #endpoints = new AddressTable<Slice>()
   readonly #podAddresses = new AddressTable<PodEntry>()
   readonly #interner = new Interner()
 
@@ -47,9 +48,19 @@ export class ClusterIndex {
   }
   /** Slices with an endpoint of this address, those of absent services too. */
   slicesWithAddress(octets: string): Slice[] {
-    return this.#endpointAddresses
+    return this.#endpoints
       .find(octets)
       .filter((slice) => packedIndexOf(slice.addresses, octets) >= 0 && slice.owner.effective.includes(slice))
+  }
+  /**
+   * The slices of a service that may hold the endpoint of this folded name (or of this address; '' for none), in their order: found in the
+   * same time however many endpoints it has.
+   */
+  slicesWithEndpoint(entry: ServiceEntry, label: string, octets: string): readonly Slice[] {
+    const found = this.#endpoints.find(endpointKey(entry, label))
+    for (const slice of octets === '' ? [] : this.#endpoints.find(octets)) if (!found.includes(slice)) found.push(slice)
+    const standInsCount = entry.slices[0]?.standIn === true
+    return found.filter((slice) => slice.owner === entry && (!slice.standIn || standInsCount)).sort(bySlice)
   }
   podsWithAddress(octets: string): PodEntry[] {
     return this.#podAddresses.find(octets).filter((pod) => pod.octets === octets)
@@ -132,7 +143,8 @@ export class ClusterIndex {
     owner.addSlice(slice)
     branch(known, owner.namespace).set(slice.name, slice)
     if (record.kind === 'mcslice') return
-    for (let i = 0; i < slice.count; i++) this.#endpointAddresses.add(slice.address(i), slice)
+    for (let i = 0; i < slice.count; i++) this.#endpoints.add(slice.address(i), slice)
+    for (const name of slice.givenNames()) this.#endpoints.add(endpointKey(owner, name), slice)
   }
 
   /** `keep`: an entry that is about to get another slice. */
@@ -140,8 +152,9 @@ export class ClusterIndex {
     const slice = this.#slices[kind].get(namespace)?.get(name)
     if (slice === undefined) return
     if (slice.slot >= 0) {
-      for (let i = 0; i < slice.count; i++) this.#endpointAddresses.remove(slice.address(i), slice)
-      this.#endpointAddresses.release(slice)
+      for (let i = 0; i < slice.count; i++) this.#endpoints.remove(slice.address(i), slice)
+      for (const given of slice.givenNames()) this.#endpoints.remove(endpointKey(slice.owner, given), slice)
+      this.#endpoints.release(slice)
     }
     prune(this.#slices[kind], namespace, name)
     slice.owner.removeSlice(slice)
@@ -178,6 +191,9 @@ export class ClusterIndex {
     return entry
   }
 }
+
+/** No address is written like this, and where the hashes of two keys meet, the slice itself is looked at. */
+const endpointKey = (owner: ServiceEntry, label: string): string => `${label}.${owner.name}.${owner.namespace}`
 
 const present = (entry: ServiceEntry | undefined): ServiceEntry | undefined =>
   entry === undefined || entry.form === SERVICE.absent ? undefined : entry

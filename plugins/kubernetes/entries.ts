@@ -86,7 +86,7 @@ export class ServiceEntry {
 }
 
 /** Stable, so that answers keep their order while nothing changes, in every thread. */
-function bySlice(a: Slice, b: Slice): number {
+export function bySlice(a: Slice, b: Slice): number {
   if (a.standIn !== b.standIn) return a.standIn ? 1 : -1
   return a.name < b.name ? -1 : a.name > b.name ? 1 : 0
 }
@@ -108,6 +108,8 @@ export class Slice {
   readonly owner: ServiceEntry
   /** An Endpoints object. */
   readonly standIn: boolean
+  /** Of the multi-cluster API. */
+  readonly imported: boolean
   readonly addresses: string
   readonly ports: readonly Port[]
   readonly details: Details
@@ -117,6 +119,7 @@ export class Slice {
     this.name = record.name
     this.owner = owner
     this.standIn = record.kind === 'endpoints'
+    this.imported = record.kind === 'mcslice'
     const octets = (record.addresses ?? []).map(octetsOf)
     const kept = octets.includes('') ? octets.flatMap((address, i) => (address === '' ? [] : [i])) : undefined
     const pick: Pick = (list) => (kept === undefined ? list : kept.map((i) => list[i]!))
@@ -130,6 +133,11 @@ export class Slice {
   }
   address(index: number): string {
     return packedAt(this.addresses, index)
+  }
+  /** Hostnames and pod names, folded, those that there are. */
+  *givenNames(): Iterable<string> {
+    const { hostnames, pods } = this.details
+    for (const names of [hostnames, pods]) for (const name of names ?? []) if (name !== '') yield name.toLowerCase()
   }
 }
 

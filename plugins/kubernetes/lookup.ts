@@ -1,5 +1,5 @@
 /** Finds what a request asks for in the index. No DNS records yet: these depend on the type asked for. */
-import { addressText, dashed, isDashed4, octetsOf, packedAt, packedCount, undashed } from './address.js'
+import { addressText, dashed, isDashed4, octetsOf, packedAt, packedCount, packedIndexOf, undashed } from './address.js'
 import type { ClusterIndex } from './cluster-index.js'
 import { type Port, SERVICE, type ServiceEntry, type Slice } from './entries.js'
 import type { KubernetesOptions } from './options.js'
@@ -83,38 +83,58 @@ function findExternal(entry: ServiceEntry, request: Request): Outcome {
 }
 
 function findEndpoints(search: Search, entry: ServiceEntry, zone: string): void {
-  const { request, options, found, srv } = search
-  const slices = entry.effective
-  const asked = request.endpoint === '' ? '' : undashed(request.endpoint)
-  const several = slices.length > 1
-  const seen = new Set<string>()
+  const { request } = search
+  const several = entry.slices.length > 1
+  const seen = several ? new Set<string>() : undefined
+  if (request.endpoint === '') {
+    for (const slice of entry.effective) addSlice(search, slice, zone, undefined, seen)
+    return
+  }
+  const asked = undashed(request.endpoint)
+  // Slices of other clusters stand in no table.
+  const indexed = several && !entry.slices[0]!.imported
+  const slices = indexed ? search.index.slicesWithEndpoint(entry, request.endpoint, asked) : entry.effective
   for (const slice of slices) {
-    const ports = matchingPorts(slice.ports, request)
-    if (ports.length === 0) continue
-    if (request.endpoint !== '' && request.cluster !== slice.details.cluster.toLowerCase()) continue
-    for (let i = 0; i < slice.count; i++) {
-      if (zone !== '' && slice.details.zones?.[i] !== zone) continue
-      const octets = slice.address(i)
-      if (request.endpoint !== '' && !isEndpoint(slice, i, octets, request.endpoint, asked, options.endpointPodNames)) continue
-      if (!srv) {
-        // An endpoint that moves from one slice to another stands in both for a while.
-        if (several && seen.size === seen.add(octets).size) continue
-        found.push({ octets, port: ports[0]!.port, labels: NO_LABELS })
-        continue
-      }
-      const labels = endpointLabels(slice, i, octets, options.endpointPodNames)
-      for (const port of ports) {
-        if (several && seen.size === seen.add(`${labels[0]} ${octets} ${port.port} ${port.name}`).size) continue
-        found.push({ octets, port: port.port, labels })
-      }
+    if (request.cluster !== slice.details.cluster.toLowerCase()) continue
+    addSlice(search, slice, zone, endpointsNamed(slice, request.endpoint, asked, search.options.endpointPodNames), seen)
+  }
+}
+
+/** `only`: the endpoints that count, by their numbers. `seen`: what other slices brought; an endpoint that moves stands in two for a while. */
+function addSlice(search: Search, slice: Slice, zone: string, only: readonly number[] | undefined, seen: Set<string> | undefined): void {
+  const { request, options, found, srv } = search
+  const ports = matchingPorts(slice.ports, request)
+  if (ports.length === 0) return
+  const count = only === undefined ? slice.count : only.length
+  for (let n = 0; n < count; n++) {
+    const i = only === undefined ? n : only[n]!
+    if (zone !== '' && slice.details.zones?.[i] !== zone) continue
+    const octets = slice.address(i)
+    if (!srv) {
+      if (seen !== undefined && seen.size === seen.add(octets).size) continue
+      found.push({ octets, port: ports[0]!.port, labels: NO_LABELS })
+      continue
+    }
+    const labels = endpointLabels(slice, i, octets, options.endpointPodNames)
+    for (const port of ports) {
+      if (seen !== undefined && seen.size === seen.add(`${labels[0]} ${octets} ${port.port} ${port.name}`).size) continue
+      found.push({ octets, port: port.port, labels })
     }
   }
 }
 
-/** Compares without making the endpoint's name: a service may have thousands. */
-function isEndpoint(slice: Slice, i: number, octets: string, label: string, asked: string, podNames: boolean): boolean {
-  const given = givenName(slice, i, podNames)
-  return given === '' ? octets === asked && asked !== '' : given === label || given.toLowerCase() === label
+/** Numbers of the endpoints that go by this label, found without making their names: a slice may have a thousand. `asked`: its address or ''. */
+function endpointsNamed(slice: Slice, label: string, asked: string, podNames: boolean): readonly number[] {
+  const named: number[] = []
+  if (slice.details.hostnames !== undefined || (podNames && slice.details.pods !== undefined))
+    for (let i = 0; i < slice.count; i++) {
+      const given = givenName(slice, i, podNames)
+      if (given !== '' && (given === label || given.toLowerCase() === label)) named.push(i)
+    }
+  if (asked === '') return named
+  for (let i = packedIndexOf(slice.addresses, asked); i >= 0; i = packedIndexOf(slice.addresses, asked, i + 1))
+    if (givenName(slice, i, podNames) === '') named.push(i)
+  return named
 }
 
 /** The hostname, or with `endpoint_pod_names` the pod's name; "" where only the address names an endpoint. */
