@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { parseCorefile } from '../../src/corefile/parse.js'
 import { fakeContext } from '../../src/plugins/testing.js'
-import kubernetes from './index.js'
+import { control } from './control.js'
 import { parseOptions, sourceKey } from './options.js'
 
 function start(body: string, checking = false) {
   const uses = parseCorefile(`. {\n kubernetes cluster.local {\n${body}\n }\n}`, 'Corefile').blocks[0]!.directives
   const ctx = fakeContext('kubernetes', { checking })
-  kubernetes.control!(uses, ctx)
+  control(uses, ctx)
   return { ctx, key: sourceKey(parseOptions(uses, ctx).source) }
 }
 

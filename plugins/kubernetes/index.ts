@@ -1,7 +1,6 @@
 /** The kubernetes directive: names of a cluster's services and pods. */
 import type { PluginModule } from '../../src/plugins/contract.js'
 import { ClusterReplica } from './cluster-index.js'
-import { control } from './control.js'
 import { Kubernetes } from './kubernetes.js'
 import { parseOptions, sourceKey } from './options.js'
 
@@ -20,6 +19,7 @@ const module: PluginModule = {
     ctx.replica(key, replica)
     return new Kubernetes(options, replica, ctx)
   },
-  control,
+  // Sources, YAML and all that talks to an API server: several MiB that a serving thread has no use for.
+  loadControl: async () => (await import('./control.js')).control,
 }
 export default module

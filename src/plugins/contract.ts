@@ -84,6 +84,8 @@ export interface PluginModule {
   setup(uses: readonly Directive[], ctx: SetupContext): Plugin | Plugin[] | null
   /** The part that lives in the control thread: HTTP endpoints, sources, pollers. Runs once per block and generation. */
   control?(uses: readonly Directive[], ctx: ControlContext): ControlPart | undefined
+  /** In place of `control`, where that takes code which serving threads should not have to load: imports it, in the control thread only. */
+  loadControl?(): Promise<NonNullable<PluginModule['control']>>
 }
 
 export interface ControlPart {

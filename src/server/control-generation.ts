@@ -66,7 +66,7 @@ export class ControlGeneration {
     for (const entry of plugins) if (used.has(entry.directive)) modules.push({ entry, module: await loadModule(entry) })
     for (const { entry, module } of modules) if (BLOCK_EDITORS.has(entry.directive)) this.#edit(entry, module)
     for (const block of this.#blocks) completeBlock(block)
-    for (const { entry, module } of modules) this.#control(entry, module)
+    for (const { entry, module } of modules) this.#control(entry, module, (await module.loadControl?.()) ?? module.control?.bind(module))
   }
 
   async start(): Promise<void> {
@@ -111,8 +111,8 @@ export class ControlGeneration {
     }
   }
 
-  #control(entry: PluginEntry, module: PluginModule): void {
-    if (module.control === undefined) return
+  #control(entry: PluginEntry, module: PluginModule, control: PluginModule['control']): void {
+    if (control === undefined) return
     let first = true
     for (const { block, uses } of this.#uses(entry)) {
       const context: ControlContext = {
@@ -123,7 +123,7 @@ export class ControlGeneration {
         first,
       }
       first = false
-      const part = module.control(uses, context)
+      const part = control(uses, context)
       if (part !== undefined) this.#parts.push({ plugin: module.name, part })
     }
   }
