@@ -19,6 +19,10 @@ export function tlsOptions(config: TlsConfig): TlsOptions {
   }
 }
 
+/** Whether a context made for one does for the other. */
+export const sameKeys = (one: TlsConfig, other: TlsConfig): boolean =>
+  one.cert === other.cert && one.key === other.key && one.ca === other.ca
+
 /** Whether a client's certificate, or its absence, is good enough; asked once the handshake is done. */
 export function acceptsClient(config: TlsConfig, presented: boolean, authorized: boolean): boolean {
   if (config.clientAuth === 'require') return presented
@@ -51,8 +55,10 @@ export class TlsAcceptor {
 
   /** New certificates for new connections; the ones that stand go on. */
   apply(config: TlsConfig): void {
+    const before = this.#config
     this.#config = config
-    this.#server.setSecureContext(tlsOptions(config))
+    // Reading keys takes milliseconds, which a reload that changes none of them need not cost the queries that wait meanwhile.
+    if (!sameKeys(before, config)) this.#server.setSecureContext(tlsOptions(config))
     // setSecureContext leaves these two as they were.
     Object.assign(this.#server, {
       requestCert: config.clientAuth !== 'nocert',
