@@ -8,21 +8,27 @@ import path from 'node:path'
 export const root = path.resolve(import.meta.dirname, '..', '..')
 const cli = path.join(root, 'dist', 'cli.js')
 
+/** Below the ports that systems pick for outgoing connections (32,768 and up): so nothing of the test's own takes one meanwhile. */
+const PORTS = { from: 20_000, count: 12_000 } as const
+
 /** Ports that were free a moment ago, for UDP and TCP alike in practice. */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from(
-      { length: count },
-      () =>
-        new Promise<net.Server>((resolve, reject) => {
-          const server = net.createServer().listen(0, '127.0.0.1', () => resolve(server))
-          server.once('error', reject)
-        }),
-    ),
-  )
+  const servers: net.Server[] = []
+  while (servers.length < count) {
+    const server = await listening(PORTS.from + Math.floor(Math.random() * PORTS.count))
+    if (server !== undefined) servers.push(server)
+  }
   const ports = servers.map((server) => (server.address() as net.AddressInfo).port)
   await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
   return ports
+}
+
+/** undefined: the port is taken. */
+function listening(port: number): Promise<net.Server | undefined> {
+  return new Promise((resolve, reject) => {
+    const server = net.createServer().listen(port, '::', () => resolve(server))
+    server.once('error', (error: NodeJS.ErrnoException) => (error.code === 'EADDRINUSE' ? resolve(undefined) : reject(error)))
+  })
 }
 
 export interface Running {
