@@ -170,6 +170,9 @@ describe('refused', () => {
     expect(() => setUp(text)).toThrow(message)
   })
 
+  it('nothing for check, in a mistyped address that is a host name, but a note', () => {
+    expect(setUp('forward . 127.0.0.300', true).context.notes).toEqual(['"127.0.0.300" is no address; a start looks it up as a host name'])
+  })
   it('a host name that cannot be resolved, when it starts', async () => {
     const { plugins } = setUp('forward . a27.invalid {\nresolver 127.0.0.1:1\n}')
     await expect(plugins[0]!.onStartup()).rejects.toThrow('failed to resolve "a27.invalid"')

@@ -72,6 +72,7 @@ function readWord(word: Argument, ctx: SetupContext): (Target | HostTarget)[] {
   if (file !== undefined) return file
   const known = supported(transport, word, ctx)
   if (!isHostName(host)) throw ctx.fail(`not an IP address, file, or valid domain: ${quote(word.text)}`, word)
+  ctx.note(`${quote(host)} is no address; a start looks it up as a host name`, word)
   return [{ hostName: host, transport: known, port: port(split.port, known, word, ctx), serverName: zone }]
 }
 

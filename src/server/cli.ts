@@ -11,6 +11,7 @@ const COMMANDS: ReadonlySet<string> = new Set(['check', 'query', 'help'])
 /** Runs to the end and resolves to the exit code. Never rejects: what goes wrong is a line on standard error. */
 export async function main(args: readonly string[]): Promise<number> {
   try {
+    if (args[0] === 'help' && args.length === 1) throw new HelpAsked()
     if (COMMANDS.has(args[0] ?? '')) {
       const { runCommand } = await import('./commands.js')
       return await runCommand(args)
