@@ -2,14 +2,15 @@
 import { RCODE } from '../../src/dns/index.js'
 import { ENDPOINTS, endpointAddress, headlessName, namespaceName, SIZES, serviceName } from './cluster.js'
 import { Asker, Load, question } from './load.js'
-import { type Figure, median, percentile } from './report.js'
+import { type Figure, figure, median, percentile } from './report.js'
 import { Api, pause, Subject } from './subject.js'
 
 const CHANGES = 1000
 const QUERIES = 5000
 /** A change must show after so many ms; the way over two processes of the bench is part of it. */
 const SHOWN_WITHIN = 20
-const WARM_UP = 3000
+/** First without changes: what the machine makes of it alone, in ms. */
+const QUIET = 10_000
 /** Memory is read so often, in ms. */
 const SAMPLING = 200
 /** Endpoints asked for once all is quiet. */
@@ -24,10 +25,13 @@ export async function changesRun(seconds: number): Promise<Figure[]> {
   const asker = new Asker()
   try {
     await subject.ready()
+    const quiet = new Load()
+    quiet.start(subject.port, questions(), QUERIES)
+    await pause(QUIET)
+    const before = await quiet.stop()
+    await subject.threads()
     const load = new Load()
     load.start(subject.port, questions(), QUERIES)
-    await pause(WARM_UP)
-    await subject.threads()
     const samples = sampleAnswers(api, subject, asker)
     const memory: number[] = []
     const reading = setInterval(() => memory.push(subject.memory().now), SAMPLING)
@@ -40,19 +44,16 @@ export async function changesRun(seconds: number): Promise<Figure[]> {
     const [, serving] = await subject.threads()
     const result = await load.stop()
     const { late, wrong, asked } = await samples()
-    const figure = (what: string, unit: string, value: number, target?: number): Figure => ({
-      what,
-      unit,
-      values: [value],
-      ...(target !== undefined && { target }),
-    })
     return [
+      figure('queries without changes, p50', 'ms', percentile(before.latencies, 0.5)),
+      figure('queries without changes, p99', 'ms', percentile(before.latencies, 0.99)),
       figure('changes made', '', changes),
       figure('queries under changes, p50', 'ms', percentile(result.latencies, 0.5)),
       figure('queries under changes, p99', 'ms', percentile(result.latencies, 0.99), 5),
       figure('queries under changes, p99.9', 'ms', percentile(result.latencies, 0.999)),
       figure('queries lost or failed', '', result.lost + result.failed, 0),
-      figure('held up under changes, p99.9', 'ms', serving!.loop.p999, 20),
+      figure('serving thread busy at a stretch, under changes, p99.9', 'ms', serving!.busy.p999, 20),
+      figure('event loop delay under changes, p99.9', 'ms', serving!.loop.p999, 20),
       figure('CPU of both threads under changes', '%', (100 * spent) / seconds),
       ...growth(memory),
       figure('changes looked at', '', asked),
@@ -84,9 +85,9 @@ function growth(memory: readonly number[]): Figure[] {
   const early = median(memory.slice(quarter, 2 * quarter)) ?? 0
   const late = median(memory.slice(-quarter)) ?? 0
   return [
-    { what: 'resident under changes, second quarter', unit: 'MiB', values: [early] },
-    { what: 'resident under changes, last quarter', unit: 'MiB', values: [late] },
-    { what: 'growth between them', unit: 'MiB', values: [late - early], target: 5 },
+    figure('resident under changes, second quarter', 'MiB', early),
+    figure('resident under changes, last quarter', 'MiB', late),
+    figure('growth between them', 'MiB', late - early, 5),
   ]
 }
 

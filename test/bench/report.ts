@@ -9,9 +9,20 @@ export interface Figure {
   /** One value a run, in order; empty: not measured. */
   readonly values: readonly number[]
   /** The same of CoreDNS. */
-  readonly peer?: readonly number[]
+  readonly peer: readonly number[]
   /** The most that it may be, and in which issue or document that is said. */
   readonly target?: number
+}
+
+/** `values` and `peer`: one value, or one a run. */
+export function figure(
+  what: string,
+  unit: string,
+  values: number | readonly number[],
+  target?: number,
+  peer: readonly number[] = [],
+): Figure {
+  return { what, unit, values: typeof values === 'number' ? [values] : values, peer, ...(target !== undefined && { target }) }
 }
 
 export const median = (values: readonly number[]): number | undefined => {
@@ -43,7 +54,7 @@ export function print(
   const rows = figures.map(({ what, unit, values, peer, target }) => {
     const own = median(values)
     const met = target === undefined || own === undefined ? '' : own <= target ? 'yes' : 'NO'
-    return [what, unit, shown(own), spread(values), target === undefined ? '' : `≤ ${target}`, met, shown(median(peer ?? []))]
+    return [what, unit, shown(own), spread(values), target === undefined ? '' : `≤ ${target}`, met, shown(median(peer))]
   })
   const table = [['', 'unit', 'median', 'spread', 'target', 'met', 'CoreDNS'], ...rows]
   const widths = table[0]!.map((_, column) => Math.max(...table.map((row) => row[column]!.length)))
@@ -60,7 +71,7 @@ export function print(
     at: new Date().toISOString(),
     machine,
     versions,
-    figures: figures.map((f) => ({ ...f, median: median(f.values), peerMedian: median(f.peer ?? []) })),
+    figures: figures.map((f) => ({ ...f, median: median(f.values), peerMedian: median(f.peer) })),
   }
   if (file !== undefined) fs.writeFileSync(file, `${JSON.stringify(json, null, 2)}\n`)
   else console.log(JSON.stringify(json))

@@ -62,10 +62,19 @@ export class Api {
   }
 }
 
+/** Milliseconds. */
+interface Times {
+  readonly p50: number
+  readonly p999: number
+  readonly max: number
+  readonly count: number
+}
+
 /** What a thread of ours says about itself; see probe.cjs. */
 export interface ThreadState {
   readonly threadId: number
-  readonly loop: { readonly p50: number; readonly p999: number; readonly max: number; readonly count: number }
+  readonly loop: Times
+  readonly busy: Times
   /** Octets. */
   readonly used: number
   readonly heap: number
