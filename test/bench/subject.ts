@@ -116,9 +116,9 @@ export class Subject {
     return performance.now() - this.#startedAt
   }
 
-  /** Resolves when /ready is answered at all: what follows is the list. */
+  /** Resolves when all is loaded and set up, and only the list is waited for. */
   async begun(): Promise<void> {
-    await this.#until(async () => (await this.#readiness()) !== undefined)
+    await this.#until(async () => this.output.includes('waiting for Kubernetes API') || (await this.#readiness()) === 200)
   }
   /** Resolves with the age at which /ready said yes. */
   async ready(): Promise<number> {

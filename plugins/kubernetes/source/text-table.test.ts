@@ -50,6 +50,16 @@ describe('TextTable', () => {
     expect(table.holds(entry, 'tex')).toBe(false)
   })
 
+  it('keeps the place of a text that becomes shorter for a while', () => {
+    const table = new TextTable()
+    for (let i = 0; i < 2000; i++) table.add(`ns/${i}`, 'x'.repeat(500), 0)
+    const before = table.octets
+    for (let round = 0; round < 10; round++)
+      for (let i = 0; i < 2000; i++) table.replace(table.find(`ns/${i}`), 'z'.repeat(round % 2 === 0 ? 480 : 500))
+    expect(table.octets).toBe(before)
+    expect(table.text(table.find('ns/1234'))).toBe('z'.repeat(500))
+  })
+
   it('does not grow with changes', () => {
     const table = new TextTable()
     const next = numbers(11)

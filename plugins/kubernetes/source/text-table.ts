@@ -8,8 +8,8 @@
 export const NONE = -1
 
 const CHUNK = 256 * 1024
-/** Of a text: octets of all of it, its entry, octets of its key. */
-const HEADER = 12
+/** Of a text: octets of its place, its entry, octets of its key, octets of the text itself. */
+const HEADER = 16
 const FIRST_ENTRIES = 64
 
 interface Chunk {
@@ -69,6 +69,18 @@ export class TextTable {
   }
 
   replace(entry: number, text: string): void {
+    const { bytes } = this.#chunk(entry)
+    const at = this.#offsets[entry]!
+    const start = this.#textAt(entry)
+    const length = Buffer.byteLength(text)
+    const place = bytes.readUInt32LE(at)
+    const needed = start + length - at
+    // Most changes take away what comes back later: its place is kept for it.
+    if (needed <= place && needed * 2 >= place) {
+      bytes.write(text, start)
+      bytes.writeUInt32LE(length, at + 12)
+      return
+    }
     const key = this.key(entry)
     this.#forget(entry)
     this.#write(entry, key, text)
@@ -124,8 +136,7 @@ export class TextTable {
     return at + HEADER + this.#chunk(entry).bytes.readUInt32LE(at + 8)
   }
   #endOf(entry: number): number {
-    const at = this.#offsets[entry]!
-    return at + this.#chunk(entry).bytes.readUInt32LE(at)
+    return this.#textAt(entry) + this.#chunk(entry).bytes.readUInt32LE(this.#offsets[entry]! + 12)
   }
 
   /** Puts the text's octets at the start of the scratch area; returns how many. */
@@ -139,17 +150,19 @@ export class TextTable {
   #isKey(entry: number, length: number): boolean {
     const { bytes } = this.#chunk(entry)
     const at = this.#offsets[entry]! + HEADER
-    return bytes.readUInt32LE(at - 4) === length && bytes.compare(this.#scratch, 0, length, at, at + length) === 0
+    return bytes.readUInt32LE(at - 8) === length && bytes.compare(this.#scratch, 0, length, at, at + length) === 0
   }
 
   #write(entry: number, key: string, text: string): void {
     const keyLength = Buffer.byteLength(key)
-    const length = HEADER + keyLength + Buffer.byteLength(text)
+    const textLength = Buffer.byteLength(text)
+    const length = HEADER + keyLength + textLength
     const chunk = this.#place(entry, length)
     const { bytes, end } = chunk
     bytes.writeUInt32LE(length, end)
     bytes.writeUInt32LE(entry, end + 4)
     bytes.writeUInt32LE(keyLength, end + 8)
+    bytes.writeUInt32LE(textLength, end + 12)
     bytes.write(key, end + HEADER)
     bytes.write(text, end + HEADER + keyLength)
     chunk.end += length
