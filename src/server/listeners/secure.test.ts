@@ -1,6 +1,7 @@
 import { request as plainRequest } from 'node:http'
 import { type ClientHttp2Session, connect as http2Connect } from 'node:http2'
 import { request as httpsRequest } from 'node:https'
+import { connect as plainConnect } from 'node:net'
 import { connect } from 'node:tls'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { CA, CERT, KEY } from '../../../test/fakes/certificate.js'
@@ -18,10 +19,14 @@ const few = module('few', (_uses, ctx) => {
   ctx.block.httpsMaxConnections = 1
   return null
 })
+const short = module('short', (_uses, ctx) => {
+  ctx.block.timeouts.read = 1000
+  return null
+})
 let server: ServingHarness
 
 beforeEach(() => {
-  server = new ServingHarness({ tls, few, echo })
+  server = new ServingHarness({ tls, few, short, echo })
 })
 afterEach(() => server.stop())
 
@@ -164,4 +169,18 @@ test('one block serves several transports', async () => {
   expect((await client.until(1)).map(proto)).toEqual(['tls'])
   client.socket.destroy()
   await server.abort()
+})
+
+test('a DoT connection that never shakes hands is cut, also one that the client has given up', { timeout: 15_000 }, async () => {
+  const port = await server.load('tls://.:0 {\n tls\n short\n echo\n}')
+  const ended = (half: boolean): Promise<void> =>
+    new Promise((resolve) => {
+      const socket = plainConnect({ port, host: '127.0.0.1', allowHalfOpen: true })
+      socket.resume()
+      socket.once('close', () => resolve())
+      socket.once('end', () => socket.end())
+      socket.on('error', () => undefined)
+      if (half) socket.end()
+    })
+  await Promise.all([ended(false), ended(true)])
 })

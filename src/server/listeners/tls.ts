@@ -38,19 +38,29 @@ export function writeKeylog({ keylog }: TlsConfig, line: Buffer, log: Logger): v
   })
 }
 
+/** Connections whose handshake is under way; when there are more, the one that has taken longest goes. */
+const MAX_SHAKING = 1024
+
 export class TlsAcceptor {
   readonly #server: Server
+  /** By peer, the oldest first. */
+  readonly #shaking = new Map<string, Socket>()
   #config: TlsConfig
 
   constructor(config: TlsConfig, limits: StreamLimits, log: Logger, accept: (socket: Socket) => void) {
     this.#config = config
     this.#server = createServer({ ...tlsOptions(config), handshakeTimeout: Math.max(1000, limits.read), allowHalfOpen: true }, (socket) => {
+      this.#shaking.delete(peerOf(socket))
       const presented = Object.keys(socket.getPeerCertificate()).length > 0
       if (acceptsClient(this.#config, presented, socket.authorized)) accept(socket)
       else socket.destroy()
     })
     this.#server.on('keylog', (line) => writeKeylog(this.#config, line, log))
-    this.#server.on('tlsClientError', (error) => log.debug(`TLS handshake failed: ${error.message}`))
+    this.#server.on('tlsClientError', (error, socket) => {
+      log.debug(`TLS handshake failed: ${error.message}`)
+      // Node leaves that to us, also where the time for the handshake was up.
+      socket.destroy()
+    })
   }
 
   /** New certificates for new connections; the ones that stand go on. */
@@ -67,6 +77,23 @@ export class TlsAcceptor {
   }
 
   accept(socket: Socket): void {
+    const peer = peerOf(socket)
+    if (this.#shaking.size >= MAX_SHAKING) this.#evict()
+    this.#shaking.set(peer, socket)
+    socket.once('close', () => {
+      if (this.#shaking.get(peer) === socket) this.#shaking.delete(peer)
+    })
     this.#server.emit('connection', socket)
   }
+
+  #evict(): void {
+    for (const [peer, socket] of this.#shaking) {
+      this.#shaking.delete(peer)
+      socket.destroy()
+      return
+    }
+  }
 }
+
+/** The TLS socket and the one below it have it in common. */
+const peerOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
