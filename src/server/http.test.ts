@@ -1,7 +1,8 @@
+import http from 'node:http'
 import net from 'node:net'
 import { afterEach, expect, test } from 'vitest'
 import type { HttpHandler } from '../plugins/contract.js'
-import { HttpEndpoints, HttpPlan } from './http.js'
+import { HttpEndpoints, HttpPlan, limitConnections } from './http.js'
 
 const errors: string[] = []
 const endpoints = new HttpEndpoints((error) => void errors.push(error.message))
@@ -113,4 +114,25 @@ test('a client that says nothing does not hold the end up', async () => {
   const closed = new Promise((resolve) => socket.once('close', resolve))
   await endpoints.close()
   await closed
+})
+
+test('connections that say nothing do not keep a probe out', async () => {
+  const server = http.createServer((_, response) => void response.end('OK'))
+  limitConnections(server, 3)
+  others.push(server)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as net.AddressInfo
+  const silent = await Promise.all(
+    [1, 2, 3, 4, 5].map(
+      () =>
+        new Promise<net.Socket>((resolve) =>
+          net.connect(port, '127.0.0.1', function (this: net.Socket) {
+            resolve(this)
+          }),
+        ),
+    ),
+  )
+  for (const socket of silent) socket.on('error', () => undefined)
+  expect(await get(port, '/health')).toBe('200 OK')
+  for (const socket of silent) socket.destroy()
 })

@@ -3,6 +3,7 @@
  * is open before anything old is closed, and a commit only swaps route tables.
  */
 import http from 'node:http'
+import type { Socket } from 'node:net'
 import type { HttpHandler } from '../plugins/contract.js'
 
 /** Milliseconds and counts that keep slow or greedy clients from holding the endpoints. */
@@ -122,7 +123,7 @@ async function listen(address: string, routes: Routes, report: (error: Error) =>
     maxHeaderSize: LIMITS.headerBytes,
   }
   const server = http.createServer({ ...options, connectionsCheckingInterval: 2_000 })
-  server.maxConnections = LIMITS.connections
+  limitConnections(server, LIMITS.connections)
   server.timeout = LIMITS.idle
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause: NodeJS.ErrnoException) => reject(listenError(address, cause)))
@@ -133,6 +134,35 @@ async function listen(address: string, routes: Routes, report: (error: Error) =>
   const endpoint: Endpoint = { server, port: typeof bound === 'object' && bound !== null ? bound.port : port, routes }
   server.on('request', (request, response) => answer(endpoint, request, response, report))
   return endpoint
+}
+
+/**
+ * Above `most` connections the one that has gone longest without a request of its own being answered is cut: so those who connect and say
+ * nothing can't keep a probe out, which would cost the process its life.
+ */
+export function limitConnections(server: http.Server, most: number): void {
+  const silent = new Set<Socket>()
+  let open = 0
+  server.on('connection', (socket: Socket) => {
+    open++
+    silent.add(socket)
+    socket.once('close', () => {
+      open--
+      silent.delete(socket)
+    })
+    if (open <= most) return
+    // With all others being answered, that is the one that has just come.
+    for (const oldest of silent) {
+      oldest.destroy()
+      break
+    }
+  })
+  server.on('request', ({ socket }, response) => {
+    silent.delete(socket)
+    response.once('close', () => {
+      if (!socket.destroyed) silent.add(socket)
+    })
+  })
 }
 
 const REASONS: Readonly<Record<string, string>> = {
