@@ -80,8 +80,27 @@ export class BufferedSink implements LogSink {
   }
 }
 
-/** Standard output. A reader that went away (EPIPE) must not end a DNS server. */
-export function stdoutSink(): LogSink {
-  process.stdout.on('error', () => undefined)
-  return { write: (text) => void process.stdout.write(text), flush: () => undefined }
+/** Octets that may wait for whoever reads standard output. */
+const MAX_UNREAD = 4 << 20
+
+/** What of standard output a sink uses. */
+type Output = Pick<NodeJS.WriteStream, 'write' | 'writableLength' | 'on'>
+
+/**
+ * Standard output. A reader that went away (EPIPE) must not end a DNS server, and one that has stopped reading must not fill its memory:
+ * what finds no room is dropped, and how much that was is said once there is room again.
+ */
+export function stdoutSink(output: Output = process.stdout): LogSink {
+  let dropped = 0
+  output.on('error', () => undefined)
+  const write = (text: string): void => {
+    if (output.writableLength + text.length > MAX_UNREAD) {
+      dropped += text.length
+      return
+    }
+    if (dropped > 0) output.write(`[WARNING] ${dropped} characters of log were dropped: standard output was not read\n`)
+    dropped = 0
+    output.write(text)
+  }
+  return { write, flush: () => undefined }
 }
