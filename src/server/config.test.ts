@@ -1,5 +1,9 @@
+import { execFileSync } from 'node:child_process'
+import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { configHash, defaultCorefile, loadConfig } from './config.js'
+import { configHash, defaultCorefile, fileReader, loadConfig } from './config.js'
 import { parseFlags, UsageError } from './flags.js'
 
 const plugins = [
@@ -62,5 +66,26 @@ describe('flags, as Go reads them', () => {
   ])('%j is refused', (args, message) => {
     expect(() => parseFlags(args)).toThrow(UsageError)
     expect(() => parseFlags(args)).toThrow(message)
+  })
+})
+
+describe('a Corefile that is read again', () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairndns-'))
+  const file = path.join(folder, 'Corefile')
+
+  test('one that has become a pipe is refused, not waited for', () => {
+    fs.writeFileSync(file, 'a')
+    const read = fileReader(file, 'loading')
+    expect(read()).toBe('a')
+    fs.rmSync(file)
+    execFileSync('mkfifo', [file])
+    expect(read).toThrow(`loading: open ${file}: is not a regular file`)
+    fs.rmSync(file)
+  })
+  test('one of enormous size is refused before it is read', () => {
+    fs.writeFileSync(file, '')
+    fs.truncateSync(file, 1 << 30)
+    expect(fileReader(file, 'loading')).toThrow('file is too long: 1073741824 >')
+    fs.rmSync(folder, { recursive: true })
   })
 })

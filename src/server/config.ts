@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import fs from 'node:fs'
 import path from 'node:path'
-import { type Corefile, CorefileError, type Directive, type Position, parseCorefile, type ServerBlock } from '../corefile/index.js'
+import { type Corefile, CorefileError, type Directive, limits, type Position, parseCorefile, type ServerBlock } from '../corefile/index.js'
 import { notBuilt } from '../plugins/load.js'
 import type { PluginEntry } from './protocol.js'
 
@@ -25,11 +25,9 @@ export function chooseInput(conf: string | undefined, port: string): ConfigInput
     let text: string | undefined
     return { name: 'stdin', read: () => (text ??= fs.readFileSync(0, 'utf8')) }
   }
-  if (conf !== undefined && conf !== '') return { name: conf, read: () => readFile(conf, 'loading Corefile via flag') }
-  return {
-    name: 'Corefile',
-    read: () => (fs.existsSync('Corefile') ? readFile('Corefile', 'loading Corefile via default') : defaultCorefile(port)),
-  }
+  if (conf !== undefined && conf !== '') return { name: conf, read: fileReader(conf, 'loading Corefile via flag') }
+  const read = fileReader('Corefile', 'loading Corefile via default')
+  return { name: 'Corefile', read: () => (fs.existsSync('Corefile') ? read() : defaultCorefile(port)) }
 }
 
 export const defaultCorefile = (port: string): string => `.:${port} {\nwhoami\nlog\n}\n`
@@ -38,6 +36,24 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'no such file or directory',
   EACCES: 'permission denied',
   EISDIR: 'is a directory',
+}
+
+/** Reads a file anew each time. A pipe or device (`-conf <(…)`) gives its text once, and reading it again would wait forever: so that is kept. */
+export function fileReader(file: string, doing: string): () => string {
+  let piped: string | undefined
+  let before = false
+  return () => {
+    if (piped !== undefined) return piped
+    const stat = fs.statSync(path.normalize(file), { throwIfNoEntry: false })
+    const stream = stat !== undefined && !stat.isFile() && !stat.isDirectory()
+    if (stream && before) throw new Error(`${doing}: open ${file}: is not a regular file`)
+    if (stat?.isFile() && stat.size > limits.fileLength)
+      throw new Error(`${doing}: ${file}: file is too long: ${stat.size} > ${limits.fileLength} octets`)
+    const text = readFile(file, doing)
+    if (stream) piped = text
+    before = true
+    return text
+  }
 }
 
 function readFile(file: string, doing: string): string {
