@@ -130,8 +130,9 @@ export interface Received {
 /** Looks a reply through; undefined if it is malformed. */
 export function inspect(reply: Buffer): Received | undefined {
   try {
-    const { end, rcode } = walk(reply)
-    return { bytes: end === reply.length ? reply : reply.subarray(0, end), rcode, size: reply.length }
+    const { end, rcode, opt } = walk(reply)
+    const bytes = end === reply.length ? reply : reply.subarray(0, end)
+    return { bytes: opt === 0 ? bytes : withoutHops(bytes, opt), rcode, size: reply.length }
   } catch (error) {
     if (error instanceof WireError) return undefined
     throw error
@@ -139,11 +140,33 @@ export function inspect(reply: Buffer): Received | undefined {
 }
 
 /**
+ * The reply without the upstream's own cookies, padding and keepalive: Knot Resolver, for one, pads all that goes by TLS, up to more than a
+ * client by UDP takes. `opt`: its last record.
+ */
+function withoutHops(reply: Buffer, opt: number): Buffer {
+  const first = opt + 11
+  let out = first
+  for (let at = first; at < reply.length; ) {
+    const size = at + 4 > reply.length ? reply.length - at : Math.min(reply.length - at, 4 + reply.readUInt16BE(at + 2))
+    if (size < 4 || !staysHere(reply.readUInt16BE(at), true)) {
+      if (out !== at) reply.copyWithin(out, at, at + size)
+      out += size
+    }
+    at += size
+  }
+  if (out === reply.length) return reply
+  reply.writeUInt16BE(out - first, first - 2)
+  return reply.subarray(0, out)
+}
+
+/**
  * Walks the records of a reply. Throws WireError if it is malformed. A message cut at a record's border counts as if it ended there
  * (some servers truncate that way): its counts are put right in place.
  */
-function walk(reply: Buffer): { end: number; rcode: number } {
+function walk(reply: Buffer): { end: number; rcode: number; opt: number } {
   let at = HEADER
+  /** Where the OPT record begins, if it is the last one of the message; else 0. */
+  let opt = 0
   for (let i = reply.readUInt16BE(4); i > 0; i--) at = Name.skip(reply, at, 0, reply.length) + 4
   if (at > reply.length) throw new WireError('SHORT', 'question cut off')
   let rcode = reply.readUInt16BE(2) & 0xf
@@ -155,6 +178,7 @@ function walk(reply: Buffer): { end: number; rcode: number } {
       if (fixed + 10 > reply.length) throw new WireError('SHORT', 'record cut off')
       const type = reply.readUInt16BE(fixed)
       const data = fixed + 10
+      opt = type === TYPE.OPT ? at : 0
       at = data + reply.readUInt16BE(fixed + 8)
       if (at > reply.length) throw new WireError('SHORT', 'record data cut off')
       checkData(reply, type, data, at)
@@ -163,7 +187,7 @@ function walk(reply: Buffer): { end: number; rcode: number } {
     }
     if (found < claimed) reply.writeUInt16BE(found, count)
   }
-  return { end: at, rcode }
+  return { end: at, rcode, opt }
 }
 
 /** RDATA of the types that resolvers read themselves. */
