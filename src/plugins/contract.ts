@@ -192,8 +192,8 @@ export interface Source<D = unknown> {
   readonly key: string
   start(emit: (part: readonly D[]) => void): void | Promise<void>
   /**
-   * The whole state in parts of at most some 500 records, for a thread that comes new. Read over several turns: what changes meanwhile is
-   * in it or not, and is emitted in any case, so to apply a change twice must do no harm.
+   * The whole state in parts of at most some 500 records, for a thread that comes new. Read over several turns, with what is emitted
+   * meanwhile sent between them: so each part is what is true when it is read, and to apply a change twice must do no harm.
    */
   snapshot(): Iterable<readonly D[]>
   stop(): void | Promise<void>

@@ -47,7 +47,15 @@ export class FileSource<T> implements Source<FilePart<T>> {
   /** Reads the file if nobody has yet, so that the first copy is whole already. */
   *snapshot(): Iterable<readonly FilePart<T>[]> {
     if (this.#seen === '') this.#look(() => undefined)
-    yield* this.#parts(this.#rows)
+    let rows = this.#rows
+    for (let at = 0; at < rows.length; at += PART) {
+      yield rows.slice(at, at + PART)
+      if (this.#rows === rows) continue
+      // Read anew meanwhile: what went out so far is of the old text.
+      rows = this.#rows
+      at = -PART
+      yield ['begin']
+    }
   }
 
   stop(): void {

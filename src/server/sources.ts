@@ -8,8 +8,6 @@ type SourceMessage = Extract<ToServing, { kind: 'source' }>
 interface Subscriber {
   readonly post: (message: SourceMessage) => void
   number: number
-  /** Deltas that wait for the end of the snapshot; undefined: it is out. */
-  waiting: (readonly unknown[])[] | undefined
 }
 
 interface Running {
@@ -90,40 +88,35 @@ export class Sources {
   }
 
   /**
-   * A new subscription gets the whole state, one part a turn, so that neither end is blocked by it and never more than a part is held for
-   * it. What changes meanwhile waits for its end and still comes before the swap: so no thread serves a state that is older than the
-   * snapshot's last part.
+   * A new subscription gets the whole state, one part a turn, so that neither end is blocked by it; a part is made when it is sent, and
+   * deltas go out between parts as they come. Either is what is true at that moment, so what was sent last holds, and nothing is queued:
+   * whole lists of records waiting here would be most of the memory of a start.
    */
   #attach(running: Running, thread: number, post: Subscriber['post']): void {
+    const { key } = running.source
     const snapshot = running.source.snapshot()[Symbol.iterator]()
-    const subscriber: Subscriber = { post, number: 0, waiting: [] }
+    const subscriber: Subscriber = { post, number: 0 }
     running.subscribers.set(thread, subscriber)
-    const send = (op: SourceMessage['op'], part: readonly unknown[]): void => this.#send(running.source.key, subscriber, op, part)
     const step = (): void => {
       // The thread has ended, or subscribed anew.
       if (running.subscribers.get(thread) !== subscriber) return
       const next = snapshot.next()
-      if (next.done !== true) {
-        send('apply', next.value)
-        setImmediate(step)
+      if (next.done === true) {
+        send(key, subscriber, 'swap', [])
         return
       }
-      for (const part of subscriber.waiting ?? []) send('apply', part)
-      subscriber.waiting = undefined
-      send('swap', [])
+      send(key, subscriber, 'apply', next.value)
+      setImmediate(step)
     }
-    send('begin', [])
+    send(key, subscriber, 'begin', [])
     step()
   }
 
   #emit(running: Running, part: readonly unknown[]): void {
-    for (const subscriber of running.subscribers.values()) {
-      if (subscriber.waiting === undefined) this.#send(running.source.key, subscriber, 'apply', part)
-      else subscriber.waiting.push(part)
-    }
+    for (const subscriber of running.subscribers.values()) send(running.source.key, subscriber, 'apply', part)
   }
+}
 
-  #send(key: string, subscriber: Subscriber, op: SourceMessage['op'], part: readonly unknown[]): void {
-    subscriber.post({ kind: 'source', key, number: subscriber.number++, op, part })
-  }
+function send(key: string, subscriber: Subscriber, op: SourceMessage['op'], part: readonly unknown[]): void {
+  subscriber.post({ kind: 'source', key, number: subscriber.number++, op, part })
 }

@@ -18,11 +18,14 @@ export interface LargeRun {
   readonly resident: number
   readonly relistPeak: number
   readonly afterRelist: number
+  readonly reloadPeak: number
   /** Of the serving thread, at a floor of 10 ms (probe.cjs): what the loop was late, and what of it was our own work. 0 for CoreDNS. */
-  readonly late: number
   readonly lateRelist: number
-  readonly busy: number
+  readonly lateReload: number
+  /** The first list is not served beside; its longest stretch is a start's alone. */
+  readonly busyFirst: number
   readonly busyRelist: number
+  readonly busyReload: number
 }
 
 const NONE: ThreadState['loop'] = { p50: 0, p999: 0, max: 0, count: 0 }
@@ -42,20 +45,33 @@ export async function largeRun(command: string | undefined): Promise<LargeRun> {
     const { now: resident, peak: listPeak } = subject.memory()
     const first = await held()
     subject.forgetPeak()
-    let left = RESOURCES
-    const listed = api.next((report) => (report.kind === 'listed' && --left === 0 ? true : undefined))
-    api.tell({ op: 'relist' })
-    await listed
-    await pause(SETTLE)
+    await listed(api, () => api.tell({ op: 'relist' }))
     const { now: afterRelist, peak: relistPeak } = subject.memory()
     const again = await held()
     await spotCheck(subject)
-    const times = { late: first.loop.p999, lateRelist: again.loop.p999, busy: first.busy.max, busyRelist: again.busy.max }
-    return { synced, cpu, listPeak, resident, relistPeak, afterRelist, ...times }
+    subject.forgetPeak()
+    await listed(api, () => subject.reload(command === undefined ? 'apiserver_qps 1000' : 'namespace_labels !none'))
+    const { peak: reloadPeak } = subject.memory()
+    const anew = await held()
+    await spotCheck(subject)
+    return {
+      ...{ synced, cpu, listPeak, resident, relistPeak, afterRelist, reloadPeak },
+      ...{ lateRelist: again.loop.p999, lateReload: anew.loop.p999 },
+      ...{ busyFirst: first.busy.max, busyRelist: again.busy.max, busyReload: anew.busy.max },
+    }
   } finally {
     await subject.stop()
     api.stop()
   }
+}
+
+/** Does what makes the server list, and waits until it has and all is quiet. */
+async function listed(api: Api, act: () => void): Promise<void> {
+  let left = RESOURCES
+  const done = api.next((report) => (report.kind === 'listed' && --left === 0 ? true : undefined))
+  act()
+  await done
+  await pause(SETTLE)
 }
 
 /** Some answers, from first to last. */

@@ -40,7 +40,15 @@ export default async function main(args: readonly string[]): Promise<void> {
   const changes = parts.has('changes') ? await said('changes', changesRun(Number(values.seconds))) : []
   const small = figure('first answer, small cluster', 'ms', first, 1500)
   const versions = { ...ownVersions(root), ...(coredns !== undefined && { CoreDNS: versionOf(coredns) }) }
-  if (!print('kubernetes', [...largeFigures(large, peer), small, ...changes, ...wide], versions, values.json)) process.exitCode = 1
+  if (
+    !print(
+      'kubernetes',
+      [...largeFigures(large, peer), small, ...changes, ...wide].filter((f) => f.values.length > 0),
+      versions,
+      values.json,
+    )
+  )
+    process.exitCode = 1
 }
 
 const STARS = '*'.repeat(70)
@@ -63,10 +71,12 @@ function largeFigures(runs: readonly LargeRun[], peer: readonly LargeRun[]): Fig
       peer.map((r, i) => runs[i]!.synced / r.synced),
       2,
     ),
-    own('serving thread busy at a stretch, first list, longest', (r) => r.busy, 20),
+    both('peak of a reload that lists anew', 'MiB', (r) => r.reloadPeak),
+    own('serving thread busy at a stretch, first list (nobody is served)', (r) => r.busyFirst),
     own('serving thread busy at a stretch, relist, longest', (r) => r.busyRelist, 20),
-    own('event loop delay, first list, p99.9', (r) => r.late, 20),
+    own('serving thread busy at a stretch, reload, longest', (r) => r.busyReload, 20),
     own('event loop delay, relist, p99.9', (r) => r.lateRelist, 20),
+    own('event loop delay, reload, p99.9', (r) => r.lateReload, 20),
   ]
 }
 

@@ -126,6 +126,13 @@ export class Subject {
     return this.age
   }
 
+  /** Reloads with another option of `kubernetes`: its source is another one then, and lists anew while the old one serves. */
+  reload(option: string): void {
+    const file = path.join(this.#folder, 'Corefile')
+    fs.writeFileSync(file, fs.readFileSync(file, 'utf8').replace('pods insecure', `${option}\n        pods insecure`))
+    this.#child.kill('SIGUSR1')
+  }
+
   /** Resident MiB: now, and the most since `forgetPeak`. */
   memory(): { readonly now: number; readonly peak: number } {
     const status = fs.readFileSync(`/proc/${this.#child.pid}/status`, 'utf8')
