@@ -23,6 +23,7 @@ export class Lab {
   readonly ca: string
   readonly #peers: Peer[] = []
   readonly #servers: Running[] = []
+  readonly #ports = new Map<string, number>()
   #authority: Peer | undefined
 
   constructor() {
@@ -45,6 +46,13 @@ export class Lab {
     if (AUTHORITIES.includes(name)) return this.#kept(await Peer.start(name, { ...context, authority: 0 }))
     this.#authority ??= this.#kept(await Peer.start(AUTHORITIES.find(isInstalled)!, { ...context, authority: 0 }))
     return this.#kept(await Peer.start(name, { ...context, authority: this.#authority.ports.dns }))
+  }
+
+  /** A free port, the same each time for one name. */
+  async port(name: string): Promise<number> {
+    const port = this.#ports.get(name) ?? (await freePorts(1))[0]!
+    this.#ports.set(name, port)
+    return port
   }
 
   /** Ours, in one process, with a server block of this body for each. */

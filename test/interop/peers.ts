@@ -205,6 +205,7 @@ modules.unload('priming')
 modules.unload('detect_time_skew')
 trust_anchors.remove('.')
 ${zone.signed ? `trust_anchors.add([[${zone.trustAnchor}]])` : ''}
+cache.min_ttl(1)
 cache.open(10 * MB, 'lmdb://${folder}/cache')
 policy.add(policy.all(policy.FLAGS({ 'NO_0X20' })))
 policy.add(policy.all(policy.STUB('127.0.0.1@${authority}')))
@@ -299,16 +300,18 @@ export class Peer {
     return this.#output.slice(-2000)
   }
 
+  /** Starts it (again) and waits until it answers. */
   async up(): Promise<void> {
-    const child = spawn(this.#file, [...this.#args], { cwd: this.#folder, stdio: ['ignore', 'pipe', 'pipe'] })
-    this.#child = child
-    child.stdout.on('data', (chunk: Buffer) => (this.#output += chunk))
-    child.stderr.on('data', (chunk: Buffer) => (this.#output += chunk))
-    child.once('exit', () => (this.#child = this.#child === child ? undefined : this.#child))
+    this.#spawn()
     const name = this.name === 'dnsmasq' ? 'own.local.test.' : ORIGIN
+    let tries = 0
     await until(
       async () => {
-        if (this.#child === undefined) throw new Error(`${this.name} ended:\n${this.output}`)
+        if (this.#child === undefined) {
+          // Sockets of the process before may linger for a moment.
+          if (++tries > 20 || !/in use/i.test(this.output)) throw new Error(`${this.name} ended:\n${this.output}`)
+          this.#spawn()
+        }
         const reply = await udp(this.ports.dns, ask(name, this.name === 'dnsmasq' ? 'A' : 'SOA'), '127.0.0.1', 250)
         return reply !== undefined && Message.view(reply).rcode === 0
       },
@@ -317,12 +320,22 @@ export class Peer {
     )
   }
 
+  #spawn(): void {
+    const child = spawn(this.#file, [...this.#args], { cwd: this.#folder, stdio: ['ignore', 'pipe', 'pipe'], detached: true })
+    this.#child = child
+    this.#output = ''
+    child.stdout.on('data', (chunk: Buffer) => (this.#output += chunk))
+    child.stderr.on('data', (chunk: Buffer) => (this.#output += chunk))
+    child.once('exit', () => (this.#child = this.#child === child ? undefined : this.#child))
+  }
+
   /** Ends it at once, as a crash would. */
   async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
     const child = this.#child
     if (child === undefined) return
     const gone = new Promise((resolve) => child.once('exit', resolve))
-    child.kill(signal)
+    // With the processes that it forked: dnsmasq has one for each TCP connection, which would hold the port.
+    process.kill(-child.pid!, signal)
     await gone
   }
 
