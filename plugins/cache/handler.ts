@@ -86,7 +86,7 @@ export class Cache implements Plugin {
     const item = this.#itemOf(slot, side)
     const left = timeLeft(item, now)
     if (left <= 0) return this.#stale(query, next, slot, item, counters)
-    if (this.#options.prefetch > 0 && this.#isDue(item, now, left)) this.#refreshBehind(query, next, slot, item, 'answer')
+    if (this.#options.prefetch > 0 && this.#isDue(slot, item, now, left)) this.#refreshBehind(query, next, slot, item, 'answer')
     return this.#hit(query, item, this.#options.keepTtl ? item.ttl : left)
   }
 
@@ -303,11 +303,18 @@ export class Cache implements Plugin {
 
   // ---- refreshing
 
-  /** Popular, and near its end. Counts this hit. */
-  #isDue(item: Item, now: number, left: number): boolean {
+  /**
+   * Popular, and near its end. Counts this hit. Of long windows up to a tenth comes on top, another for each entry and each time it is kept:
+   * entries that were filled together then are not all refreshed in the same second.
+   */
+  #isDue(slot: Slot, item: Item, now: number, left: number): boolean {
     item.hits = item.lastHit < now - this.#options.prefetchGap ? 1 : item.hits + 1
     item.lastHit = now
-    return item.hits >= this.#options.prefetch && left <= Math.ceil((this.#options.prefetchPercentage / 100) * item.ttl)
+    if (item.hits < this.#options.prefetch) return false
+    const window = Math.ceil((this.#options.prefetchPercentage / 100) * item.ttl)
+    if (left <= window) return true
+    const spread = Math.floor(window / 10)
+    return left <= window + spread && left <= window + (((slot.hash ^ Math.trunc(item.storedAt)) >>> 0) % (spread + 1))
   }
 
   #stale(query: Query, next: Handler, slot: Slot, item: Item, counters: ServerCounters): Reply | Promise<Reply> {

@@ -5,10 +5,10 @@ describe('prefetch', () => {
   test('asks behind the client’s back once a popular entry nears its end, and carries its popularity over', async () => {
     const b = bench('cache {\n prefetch 2 1m 20%\n}', sequence(address(100, 1), address(100, 2), address(100, 3)))
     await b.ask('www.example.org.')
-    b.clock.advance(79_000)
+    b.clock.advance(77_000)
     await b.ask('www.example.org.')
     expect(b.calls).toHaveLength(1)
-    b.clock.advance(2000)
+    b.clock.advance(4000)
     expect((await b.ask('www.example.org.')).answers[0]?.data).toMatchObject({ address: '192.0.2.1' })
     expect(b.calls).toHaveLength(2)
     expect(b.calls[1]).toMatchObject({ internal: true, proto: 'tcp' })
@@ -20,6 +20,24 @@ describe('prefetch', () => {
     await b.ask('www.example.org.')
     expect(b.calls).toHaveLength(3)
     expect(b.counted('prefetch_total')).toBe(2)
+  })
+
+  test('does not refresh all that was filled at once in the same second', async () => {
+    const b = bench('cache {\n prefetch 1 10m 50%\n}', (q) => respond(q, { answer: [`${q.name} 1000 IN A 192.0.2.1`] }))
+    const names = Array.from({ length: 50 }, (_, i) => `name${i}.example.org.`)
+    for (const name of names) await b.ask(name)
+    b.clock.advance(449_000)
+    for (const name of names) await b.ask(name)
+    expect(b.calls).toHaveLength(50)
+    const refreshed: number[] = []
+    for (let second = 450; second <= 500; second++) {
+      b.clock.advance(1000)
+      const before = b.calls.length
+      for (const name of names) await b.ask(name)
+      refreshed.push(b.calls.length - before)
+    }
+    expect(b.calls).toHaveLength(100)
+    expect(Math.max(...refreshed)).toBeLessThan(15)
   })
 
   test('not for what is asked too seldom', async () => {
