@@ -9,6 +9,8 @@ const CHANGES = 1000
 const QUERIES = 5000
 /** A change must show after so many ms; the way over two processes of the bench is part of it. */
 const SHOWN_WITHIN = 20
+/** All of it cold is a start, which other figures are about; in ms. */
+const WARM_UP = 10_000
 /** First without changes: what the machine makes of it alone, in ms. */
 const QUIET = 10_000
 /** Memory is read so often, in ms. */
@@ -27,11 +29,16 @@ export async function changesRun(seconds: number): Promise<Figure[]> {
     await subject.ready()
     const quiet = new Load()
     quiet.start(subject.port, questions(), QUERIES)
+    await pause(WARM_UP)
+    quiet.forget()
     await pause(QUIET)
     const before = await quiet.stop()
-    await subject.threads()
     const load = new Load()
     load.start(subject.port, questions(), QUERIES)
+    api.tell({ op: 'change', rate: CHANGES, seconds: WARM_UP / 1000 })
+    await api.next((report) => (report.kind === 'done' ? true : undefined))
+    load.forget()
+    await subject.threads()
     const samples = sampleAnswers(api, subject, asker)
     const memory: number[] = []
     const reading = setInterval(() => memory.push(subject.memory().now), SAMPLING)

@@ -26,30 +26,46 @@ export class Load {
   #latencies = new Float64Array(1 << 20)
   #answers = 0
   #sent = 0
+  /** Questions that are left out. */
+  #from = 0
   #failed = 0
   #timer: NodeJS.Timeout | undefined
 
   start(port: number, questions: readonly Buffer[], rate: number): void {
     this.#socket.on('message', (reply) => this.#take(reply))
+    // A connected socket needs no look-up for each datagram.
+    this.#socket.connect(port, '127.0.0.1', () => this.#run(questions, rate))
+  }
+
+  #run(questions: readonly Buffer[], rate: number): void {
     const start = performance.now()
     this.#timer = setInterval(() => {
       const due = ((performance.now() - start) * rate) / 1000
-      for (; this.#sent < due; this.#sent++) this.#ask(questions[this.#sent % questions.length]!, port)
+      for (; this.#sent < due; this.#sent++) this.#ask(questions[this.#sent % questions.length]!)
     }, TICK_MS)
+  }
+
+  /** Leaves out what was so far. */
+  forget(): void {
+    this.#from = this.#sent
+    this.#answers = this.#failed = 0
   }
 
   async stop(): Promise<LoadResult> {
     clearInterval(this.#timer)
     await new Promise((resolve) => setTimeout(resolve, LATE_MS))
     this.#socket.close()
-    return { latencies: this.#latencies.slice(0, this.#answers), sent: this.#sent, lost: this.#sent - this.#answers, failed: this.#failed }
+    const sent = this.#sent - this.#from
+    // What was under way when the rest was forgotten may make it more answers than questions.
+    const lost = Math.max(0, sent - this.#answers)
+    return { latencies: this.#latencies.slice(0, this.#answers), sent, lost, failed: this.#failed }
   }
 
-  #ask(octets: Buffer, port: number): void {
+  #ask(octets: Buffer): void {
     const id = this.#sent & 0xffff
     octets.writeUInt16BE(id, 0)
     this.#sentAt[id] = performance.now()
-    this.#socket.send(octets, port, '127.0.0.1')
+    this.#socket.send(octets)
   }
 
   #take(reply: Buffer): void {
