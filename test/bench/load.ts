@@ -33,6 +33,8 @@ export class Load {
 
   start(port: number, questions: readonly Buffer[], rate: number): void {
     this.#socket.on('message', (reply) => this.#take(reply))
+    // Nobody listens: that shows as questions lost.
+    this.#socket.on('error', () => undefined)
     // A connected socket needs no look-up for each datagram.
     this.#socket.connect(port, '127.0.0.1', () => this.#run(questions, rate))
   }
