@@ -1,5 +1,6 @@
 /** One question put to one upstream, while it waits for its reply. */
 import { randomFillSync } from 'node:crypto'
+import type { Cookies } from './cookies.js'
 import { PREFIX, type Received } from './frame.js'
 
 export type Proto = 'udp' | 'tcp'
@@ -18,6 +19,8 @@ export class Ask {
   readonly proto: Proto
   /** The letter case of the question must come back as it was sent. */
   readonly exact: boolean
+  /** The frame has a cookie; they look at the reply's. */
+  cookies: Cookies | undefined
   /** Monotonic ms when it was put on the wire; -1 while it waits for a connection. */
   sentAt = -1
   /** How often a kept connection broke under it. */

@@ -8,7 +8,7 @@ import { type Query, ServeError, type Timer } from '../../src/plugins/contract.j
 import type { Ask, Proto } from './ask.js'
 import type { Forward } from './forward.js'
 import { makeFrame, type Received, randomizeCase, restore, truncated } from './frame.js'
-import { CASE_MISMATCH } from './udp.js'
+import { CASE_MISMATCH, COOKIE_MISSING } from './udp.js'
 import type { Upstream } from './upstream.js'
 
 /** As long as CoreDNS tries. */
@@ -158,7 +158,7 @@ export class Exchange {
   }
 
   #failed(attempt: Attempt, error: Error): void {
-    if (error === CASE_MISMATCH) {
+    if (error === CASE_MISMATCH || error === COOKIE_MISSING) {
       this.#put(attempt, 'tcp')
       return
     }

@@ -198,6 +198,7 @@ export class Forward implements Plugin {
       probeRecursion: options.health.recursionDesired,
       forceTcp: options.forceTcp,
       sourceAddress: options.sourceAddress,
+      cookies: options.cookies,
       dohMethod: options.dohMethod,
       tls: secure ? tls : undefined,
       serverName: secure ? options.tlsServerName || target.serverName : '',

@@ -74,7 +74,7 @@ function encodeFrame(query: Query, passEcs: boolean): Buffer {
 }
 
 /** Where the question of a frame ends, counted from the start of its message. The frame is ours: its one question is sound. */
-function questionEnd(frame: Buffer): number {
+export function questionEnd(frame: Buffer): number {
   let at = PREFIX + HEADER
   while (frame[at] !== 0) at += frame[at]! + 1
   return at + 5 - PREFIX
@@ -125,6 +125,8 @@ export interface Received {
   readonly rcode: number
   /** Octets as they came. */
   readonly size: number
+  /** What its COOKIE option held. */
+  readonly cookie: Buffer | undefined
 }
 
 /** Looks a reply through; undefined if it is malformed. */
@@ -132,11 +134,22 @@ export function inspect(reply: Buffer): Received | undefined {
   try {
     const { end, rcode, opt } = walk(reply)
     const bytes = end === reply.length ? reply : reply.subarray(0, end)
-    return { bytes: opt === 0 ? bytes : withoutHops(bytes, opt), rcode, size: reply.length }
+    const cookie = opt === 0 ? undefined : cookieOf(bytes, opt)
+    return { bytes: opt === 0 ? bytes : withoutHops(bytes, opt), rcode, size: reply.length, cookie }
   } catch (error) {
     if (error instanceof WireError) return undefined
     throw error
   }
+}
+
+/** A copy of the COOKIE option's data; `opt`: the last record of the reply. */
+function cookieOf(reply: Buffer, opt: number): Buffer | undefined {
+  for (let at = opt + 11; at + 4 <= reply.length; ) {
+    const end = at + 4 + reply.readUInt16BE(at + 2)
+    if (reply.readUInt16BE(at) === OPTION.COOKIE) return Buffer.from(reply.subarray(at + 4, end))
+    at = end
+  }
+  return undefined
 }
 
 /**

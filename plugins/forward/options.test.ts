@@ -94,7 +94,7 @@ describe('accepted', () => {
     'forward . 127.0.0.1 {\nnext NXDOMAIN servfail\nfailover REFUSED\nnext_on_nodata\nfailfast_all_unhealthy_upstreams\n}',
     'forward . https://127.0.0.1 {\ntls_servername dns.example\ndoh_method GET\n}',
     'forward . tls://127.0.0.1%foo tls://127.0.0.2%bar {\ntls\n}',
-    'forward . 127.0.0.1 {\nhedge auto\nrandom_case\necs pass\n}',
+    'forward . 127.0.0.1 {\nhedge auto\nrandom_case\ncookies\necs pass\n}',
   ])('%s', (text) => {
     expect(setUp(text).plugins.length).toBeGreaterThan(0)
   })
@@ -144,6 +144,7 @@ describe('refused', () => {
     ['forward . 127.0.0.1 {\nhealth_check 0.5s domain\n}', "Wrong argument count or unexpected line ending after 'domain'"],
     ['forward . 127.0.0.1 {\nhealth_check no_rec\n}', 'time: invalid duration "no_rec"'],
     ['forward . 127.0.0.1 {\nhealth_check 1s fast\n}', 'health_check: unknown option fast'],
+    ['forward . 127.0.0.1 {\ncookies on\n}', "Wrong argument count or unexpected line ending after 'on'"],
     ['forward . 127.0.0.1 {\nforce_tcp x\n}', "Wrong argument count or unexpected line ending after 'x'"],
     [`forward ${'x'.repeat(64)} 127.0.0.1`, `plugin/forward: unable to normalize '${'x'.repeat(64)}'`],
     ['forward . 127.0.0.1 {\nsource_address not-an-ip\n}', 'invalid IP address: not-an-ip'],

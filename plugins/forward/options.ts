@@ -57,6 +57,8 @@ export interface Options {
   hedge: number | 'auto' | undefined
   /** Ours: random letter case in questions (draft-vixie-dnsext-dns0x20). */
   randomCase: boolean
+  /** Ours: DNS cookies (RFC 7873) with questions by UDP. */
+  cookies: boolean
   /** Ours: the client's ECS option goes along. */
   ecsPass: boolean
 }
@@ -85,6 +87,7 @@ export const defaults = (): Options => ({
   tlsServerName: '',
   hedge: undefined,
   randomCase: false,
+  cookies: false,
   ecsPass: false,
 })
 
@@ -265,6 +268,10 @@ const readers: Readonly<Record<string, (line: Line, options: Options) => void>> 
   random_case(line, options) {
     line.none()
     options.randomCase = true
+  },
+  cookies(line, options) {
+    line.none()
+    options.cookies = true
   },
   ecs(line, options) {
     const arg = line.one()

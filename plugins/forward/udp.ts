@@ -15,6 +15,9 @@ const MAX_SOCKETS = 8
 /** The reply repeats the question in other letter case than it was asked: forged, or an upstream that can't; TCP will tell. */
 export const CASE_MISMATCH: Error = new Error('reply in other letter case')
 
+/** The reply lacks the cookie that it should have: TCP will tell. */
+export const COOKIE_MISSING: Error = new Error('reply without a valid cookie')
+
 export interface PoolOptions {
   readonly target: Target
   /** Milliseconds. */
@@ -192,8 +195,14 @@ class UdpSocket {
       this.#options.ignored()
       return
     }
+    const proof = ask.cookies?.judge(found) ?? 'good'
+    if (proof === 'forged') {
+      this.#options.ignored()
+      return
+    }
     this.pending.delete(ask.id)
-    if (verdict === 'case' && ask.exact) ask.settle(undefined, CASE_MISMATCH)
+    if (proof === 'unproven') ask.settle(undefined, COOKIE_MISSING)
+    else if (verdict === 'case' && ask.exact) ask.settle(undefined, CASE_MISMATCH)
     else ask.settle(found, undefined)
   }
 

@@ -9,6 +9,7 @@
 import { type Name, TYPE } from '../../src/dns/index.js'
 import type { Clock, Timer } from '../../src/plugins/contract.js'
 import { Ask, type Done, type Ids, type Proto } from './ask.js'
+import { Cookies } from './cookies.js'
 import { DohPool } from './doh.js'
 import { Estimate } from './estimate.js'
 import { questionFrame } from './frame.js'
@@ -30,6 +31,7 @@ export interface UpstreamSettings {
   readonly probeRecursion: boolean
   readonly forceTcp: boolean
   readonly sourceAddress: string | undefined
+  readonly cookies: boolean
   readonly dohMethod: 'GET' | 'POST'
   /** undefined: plain DNS. */
   readonly tls: TlsClient | undefined
@@ -52,6 +54,7 @@ export class Upstream {
   readonly #clock: Clock
   readonly #ids: Ids
   readonly #metrics: UpstreamMetrics
+  readonly #cookies: Cookies | undefined
   #udp: UdpPool | undefined
   #stream: StreamPool | undefined
   #doh: DohPool | undefined
@@ -70,6 +73,7 @@ export class Upstream {
     this.#clock = clock
     this.#ids = ids
     this.#metrics = metrics
+    this.#cookies = settings.cookies ? new Cookies() : undefined
   }
 
   /** "10.0.0.10:53" */
@@ -98,11 +102,13 @@ export class Upstream {
   /** Puts the frame's question, under a new id. The upstream learns from what comes of it, also when nobody waits any longer. */
   ask(frame: Buffer, proto: Proto, exact: boolean, done: Done): Ask {
     const began = this.#clock.monotonic()
-    const ask = new Ask(frame, proto, exact, (settled, reply, error) => {
+    const marked = proto === 'udp' && this.target.transport === 'dns' ? this.#cookies?.put(frame) : undefined
+    const ask = new Ask(marked ?? frame, proto, exact, (settled, reply, error) => {
       if (reply !== undefined) this.#replied(reply.rcode, this.#clock.monotonic() - began)
       else if (isRefusal(error)) this.#suspected(began)
       done(settled, reply, error)
     })
+    if (marked !== undefined) ask.cookies = this.#cookies
     this.#metrics.asked()
     try {
       this.#send(ask)

@@ -10,6 +10,8 @@ export interface Allowance {
   readonly cached?: boolean
   /** Letter case of names in data may differ, and what is additional. */
   readonly spelling?: boolean
+  /** Beside an answer, nothing else may be there. */
+  readonly bare?: boolean
   /** EDNS options are not looked at. */
   readonly anyOptions?: boolean
 }
@@ -81,6 +83,7 @@ export function differences(direct: Message, through: Message, allowance: Allowa
     const all = [...direct.answers, ...direct.authorities, ...direct.additionals]
     const lowest = Math.min(...all.map((rr) => rr.ttl))
     found.push(...section('answer', direct.answers, through.answers, allowance, lowest))
+    if (allowance.bare === true && direct.answers.length > 0) return found
     found.push(...section('authority', direct.authorities, through.authorities, allowance, lowest))
     if (allowance.spelling !== true) found.push(...section('additional', direct.additionals, through.additionals, allowance, lowest))
   }
