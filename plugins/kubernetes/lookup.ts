@@ -129,12 +129,22 @@ function endpointsNamed(slice: Slice, label: string, asked: string, podNames: bo
   if (slice.details.hostnames !== undefined || (podNames && slice.details.pods !== undefined))
     for (let i = 0; i < slice.count; i++) {
       const given = givenName(slice, i, podNames)
-      if (given !== '' && (given === label || given.toLowerCase() === label)) named.push(i)
+      if (isFolded(given, label)) named.push(i)
     }
   if (asked === '') return named
   for (let i = packedIndexOf(slice.addresses, asked); i >= 0; i = packedIndexOf(slice.addresses, asked, i + 1))
     if (givenName(slice, i, podNames) === '') named.push(i)
   return named
+}
+
+/** Whether `text` folds to `label`. From the end, where the names of one service differ; and nothing is made for it. */
+function isFolded(text: string, label: string): boolean {
+  if (text.length !== label.length) return false
+  for (let i = text.length - 1; i >= 0; i--) {
+    const unit = text.charCodeAt(i)
+    if ((unit >= 0x41 && unit <= 0x5a ? unit + 0x20 : unit) !== label.charCodeAt(i)) return false
+  }
+  return true
 }
 
 /** The hostname, or with `endpoint_pod_names` the pod's name; "" where only the address names an endpoint. */
