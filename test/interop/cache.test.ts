@@ -56,11 +56,18 @@ describe.skipIf(!canAuthority()).each(CANDIDATES.filter(isInstalled))('cache in 
     const unchecked = ask('mail.interop.test.', 'MX', { cd: true, edns: opt(4096, { dnssecOk: true }) })
     const signatures = async (port: number, query: Buffer): Promise<number> =>
       (await put(port, query)).answers.filter((rr) => rr.type === 46).length
-    for (let round = 0; round < 2; round++)
-      for (const query of [plain, secure, unchecked])
-        expect(await signatures(ours.ports.plain, query)).toBe(await signatures(peer.ports.dns, query))
-    expect(await signatures(ours.ports.plain, plain)).toBe(0)
-    expect(await signatures(ours.ports.plain, secure)).toBe(lab.zone.signed ? 1 : 0)
+    // Knot Resolver gives none in stub mode.
+    const direct = [
+      await signatures(peer.ports.dns, plain),
+      await signatures(peer.ports.dns, secure),
+      await signatures(peer.ports.dns, unchecked),
+    ]
+    expect(direct).toEqual(lab.zone.signed && name !== 'kresd' ? [0, 1, 1] : [0, 0, 0])
+    for (let round = 0; round < 2; round++) {
+      const through = []
+      for (const query of [plain, secure, unchecked]) through.push(await signatures(ours.ports.plain, query))
+      expect(through).toEqual(direct)
+    }
   })
 
   test('AD is told to those who asked for it, whoever filled the entry', async (context) => {

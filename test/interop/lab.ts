@@ -15,34 +15,53 @@ export interface Server<K extends string> {
   readonly running: Running
 }
 
-export class Lab {
-  readonly zone: Zone
+interface Place {
   readonly folder: string
-  readonly #cert: string
-  readonly #key: string
+  readonly zone: Zone
+  /** PEM files. */
+  readonly cert: string
+  readonly key: string
   readonly ca: string
+}
+
+export class Lab {
+  #made: Place | undefined
   readonly #peers: Peer[] = []
   readonly #servers: Running[] = []
   readonly #ports = new Map<string, number>()
   #authority: Peer | undefined
 
-  constructor() {
-    this.folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairndns-interop-'))
+  /** Made when first needed: tests that are left out leave nothing behind. */
+  get #place(): Place {
+    if (this.#made !== undefined) return this.#made
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairndns-interop-'))
     const file = (name: string, text: string): string => {
-      const full = path.join(this.folder, name)
+      const full = path.join(folder, name)
       fs.writeFileSync(full, text)
       return full
     }
-    this.#cert = file('cert.pem', CERT + CA)
-    this.#key = file('key.pem', KEY)
-    this.ca = file('ca.pem', CA)
-    this.zone = makeZone(this.folder)
+    this.#made = {
+      folder,
+      cert: file('cert.pem', CERT + CA),
+      key: file('key.pem', KEY),
+      ca: file('ca.pem', CA),
+      zone: makeZone(folder),
+    }
+    return this.#made
+  }
+
+  get zone(): Zone {
+    return this.#place.zone
+  }
+
+  /** PEM file of the authority that signed the peers' certificate. */
+  get ca(): string {
+    return this.#place.ca
   }
 
   /** The authority is started along with the first resolver. */
   async peer(name: PeerName): Promise<Peer> {
-    const { folder, zone } = this
-    const context = { folder, zone, cert: this.#cert, key: this.#key }
+    const context = this.#place
     if (AUTHORITIES.includes(name)) return this.#kept(await Peer.start(name, { ...context, authority: 0 }))
     this.#authority ??= this.#kept(await Peer.start(AUTHORITIES.find(isInstalled)!, { ...context, authority: 0 }))
     return this.#kept(await Peer.start(name, { ...context, authority: this.#authority.ports.dns }))
@@ -68,7 +87,7 @@ export class Lab {
   async stop(): Promise<void> {
     await Promise.all(this.#servers.map((server) => server.stop()))
     await Promise.all(this.#peers.map((peer) => peer.stop()))
-    fs.rmSync(this.folder, { recursive: true, force: true })
+    if (this.#made !== undefined) fs.rmSync(this.#made.folder, { recursive: true, force: true })
   }
 
   #kept(peer: Peer): Peer {

@@ -205,8 +205,8 @@ modules.unload('priming')
 modules.unload('detect_time_skew')
 trust_anchors.remove('.')
 ${zone.signed ? `trust_anchors.add([[${zone.trustAnchor}]])` : ''}
-cache.min_ttl(1)
 cache.open(10 * MB, 'lmdb://${folder}/cache')
+cache.min_ttl(1)
 policy.add(policy.all(policy.FLAGS({ 'NO_0X20' })))
 policy.add(policy.all(policy.STUB('127.0.0.1@${authority}')))
 `,
@@ -262,6 +262,18 @@ export function versionOf(name: PeerName): string | undefined {
   return text.split('\n')[0]!.trim()
 }
 
+/** Processes that run now: they are in groups of their own, so an interrupt of the tests does not reach them. */
+const running = new Set<number>()
+process.on('exit', () => {
+  for (const pid of running) {
+    try {
+      process.kill(-pid, 'SIGKILL')
+    } catch {
+      // Gone already.
+    }
+  }
+})
+
 export class Peer {
   readonly name: PeerName
   readonly resolver: boolean
@@ -287,7 +299,12 @@ export class Peer {
     const [dns, two, three] = await freePorts(3)
     const folder = fs.mkdtempSync(path.join(context.folder, `${name}-`))
     const peer = new Peer(name, { ...context, folder, ports: { dns: dns!, tls: tls ? two! : 0, https: https ? three! : 0 } })
-    await peer.up()
+    try {
+      await peer.up()
+    } catch (error) {
+      await peer.stop()
+      throw error
+    }
     return peer
   }
 
@@ -326,7 +343,11 @@ export class Peer {
     this.#output = ''
     child.stdout.on('data', (chunk: Buffer) => (this.#output += chunk))
     child.stderr.on('data', (chunk: Buffer) => (this.#output += chunk))
-    child.once('exit', () => (this.#child = this.#child === child ? undefined : this.#child))
+    running.add(child.pid!)
+    child.once('exit', () => {
+      running.delete(child.pid!)
+      if (this.#child === child) this.#child = undefined
+    })
   }
 
   /** Ends it at once, as a crash would. */
