@@ -1,6 +1,7 @@
 /** Turns the reply for the external name into one for the name that was asked. */
 import { CLASS, type Message, Name, OPTION, RCODE, type RR, TYPE } from '../../src/dns/index.js'
 import type { Query } from '../../src/plugins/contract.js'
+import type { Failure } from './failures.js'
 
 const NAME = 'cloud_ndots'
 
@@ -29,8 +30,8 @@ export function denied(q: Query, reply: Message, soa: RR, ttlCap: number): Messa
 }
 
 /** A failure under the question that was asked; never a denial. */
-export function failed(q: Query, rcode: number): Message {
-  return q.reply(NAME, rcode, { aa: false }).with({ ra: true })
+export function failed(q: Query, { rcode, ra }: Failure): Message {
+  return q.reply(NAME, rcode, { aa: false }).with({ ra })
 }
 
 function capped(soa: RR, cap: number): RR {

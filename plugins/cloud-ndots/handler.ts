@@ -93,8 +93,8 @@ export class CloudNdots implements Plugin {
       case RCODE.NXDOMAIN:
         return this.#count(q, 'nxdomain', this.#deny(q, match.zone, reply))
       default:
-        this.#failures.add(key, reply.rcode)
-        return this.#count(q, 'error', failed(q, reply.rcode))
+        this.#failures.add(key, reply)
+        return this.#count(q, 'error', failed(q, reply))
     }
   }
 
@@ -106,7 +106,7 @@ export class CloudNdots implements Plugin {
 
   /** Rethrown, so that `errors` logs it once, under the name that the client asked. */
   #failure(q: Query, key: string, error: unknown): never {
-    this.#failures.add(key, error instanceof ServeError ? error.rcode : RCODE.SERVFAIL)
+    this.#failures.add(key, { rcode: error instanceof ServeError ? error.rcode : RCODE.SERVFAIL, ra: false })
     this.#count(q, 'error', undefined)
     throw error
   }

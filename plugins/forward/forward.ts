@@ -10,6 +10,7 @@ import {
   type Reply,
   ServeError,
   type SetupContext,
+  type Timer,
 } from '../../src/plugins/contract.js'
 import { Ids } from './ask.js'
 import { Exchange } from './exchange.js'
@@ -123,17 +124,18 @@ export class Forward implements Plugin {
     if (upstream === undefined) return Promise.reject(new Error(`no upstream ${label}`))
     return new Promise((resolve, reject) => {
       const proto = this.options.forceTcp ? 'tcp' : 'udp'
+      // Declared ahead: an upstream whose socket can't even be made answers before `ask` returns.
+      let timer: Timer | undefined
       const ask = upstream.ask(questionFrame(name, type, true), proto, false, (_, reply, error) => {
         timer?.cancel()
         if (reply === undefined) reject(error ?? new Error('no reply'))
         else resolve()
       })
-      const timer = ask.settled
-        ? undefined
-        : this.clock.timer(upstream.settings.readTimeout, () => {
-            ask.cancel()
-            reject(new Error('i/o timeout'))
-          })
+      if (ask.settled) return
+      timer = this.clock.timer(upstream.settings.readTimeout, () => {
+        ask.cancel()
+        reject(new Error('i/o timeout'))
+      })
     })
   }
 

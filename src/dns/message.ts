@@ -105,11 +105,12 @@ export class Message {
     return new Message(to.id, flags, wire, 0, wire.length, to.question, undefined, { layout, ttl, seed: 0, name })
   }
 
-  /** An empty reply to `to`: same id, opcode and question, for queries also RD and CD; QR set (what CoreDNS's SetReply does). */
-  static reply(to: Message, rcode = 0): Message {
+  /** A reply to `to`, empty or with these records: same id, opcode and question, for queries also RD and CD; QR set (what CoreDNS's SetReply does). */
+  static reply(to: Message, rcode = 0, aa = false, records?: Pick<Change, 'answers' | 'authorities' | 'additionals'>): Message {
     const kept = to.opcode === 0 ? FLAG.RD | FLAG.CD : 0x7800
-    const flags = FLAG.QR | (to.flags & kept) | (rcode & 0xf)
-    return new Message(to.id, flags, undefined, 0, 0, to.question, EMPTY)
+    const flags = FLAG.QR | (to.flags & kept) | (rcode & 0xf) | (aa ? FLAG.AA : 0)
+    const sections = records === undefined ? EMPTY : { ...EMPTY, ...records }
+    return new Message(to.id, flags, undefined, 0, 0, to.question, sections)
   }
 
   /** A query with RD set and a question of class IN unless told otherwise. */

@@ -279,8 +279,6 @@ export interface BlockConfig {
   timeouts: { read: number; write: number; idle: number }
   /** Queries on one TCP or TLS connection before it is closed; undefined: no limit. */
   maxTcpQueries: number | undefined
-  /** Sockets per address (multisocket). */
-  sockets: number
   /** HTTPS connections at once (`https` directive); undefined: the default. */
   httpsMaxConnections: number | undefined
 }

@@ -1,5 +1,5 @@
 /** A query on its way through a chain. Made once per datagram; what a plugin wants otherwise it derives. */
-import { type EdnsOption, FLAG, Message, type Name, type RR } from '../dns/index.js'
+import { type EdnsOption, Message, type Name, type RR } from '../dns/index.js'
 
 export type Proto = 'udp' | 'tcp' | 'tls' | 'https'
 
@@ -109,9 +109,8 @@ export class Query {
     rcode: number,
     sections: { answers?: readonly RR[]; authorities?: readonly RR[]; additionals?: readonly RR[]; aa?: boolean; live?: boolean } = {},
   ): Message {
-    const base = Message.reply(this.message, rcode)
     const { live = false, aa = true, ...records } = sections
-    const reply = base.with({ ...records, flags: aa ? base.flags | FLAG.AA : base.flags })
+    const reply = Message.reply(this.message, rcode, aa, records)
     reply.by = by
     reply.live = live
     return reply

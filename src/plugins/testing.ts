@@ -1,7 +1,10 @@
 /** Test helpers for plugins, without a server: a set-up context, queries, a fake clock. Part of the public "cairndns/testing". */
+
 import { parseCorefile } from '../corefile/index.js'
 import type { Directive, Position, ZoneKey } from '../corefile/tree.js'
 import { CLASS, type Edns, Message, Name, typeNumber } from '../dns/index.js'
+import { blockSettings } from './block-settings.js'
+import { realClock } from './clock.js'
 import {
   type Arrival,
   type BlockConfig,
@@ -26,6 +29,8 @@ import {
   type Source,
   type Timer,
 } from './contract.js'
+
+export { realClock }
 
 /** A clock that only moves when told to. */
 export class FakeClock implements Clock {
@@ -57,17 +62,6 @@ export class FakeClock implements Clock {
     }
     this.#now = end
   }
-}
-
-/** A real clock. */
-export const realClock: Clock = {
-  now: () => Date.now(),
-  monotonic: () => performance.now(),
-  timer(ms, fn) {
-    const handle = setTimeout(fn, ms)
-    handle.unref()
-    return { cancel: () => clearTimeout(handle) }
-  },
 }
 
 /** Metrics kept in a map from `name{label="value",…}` to a number (histograms: `_sum` and `_count`). */
@@ -133,17 +127,7 @@ export function fakeBlock(zones: readonly string[] = ['.']): BlockConfig {
     index: 0,
     servers: ['dns://:53'],
     directives: [],
-    bind: undefined,
-    root: '',
-    debug: false,
-    stacktrace: false,
-    chaos: false,
-    viewName: '',
-    tls: undefined,
-    timeouts: { read: 0, write: 0, idle: 0 },
-    maxTcpQueries: undefined,
-    sockets: 1,
-    httpsMaxConnections: undefined,
+    ...blockSettings(),
   }
 }
 

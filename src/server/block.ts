@@ -1,6 +1,8 @@
 /** A server block as it is built and as it serves. */
+
 import { placedError, type ServerBlock } from '../corefile/tree.js'
 import { Name } from '../dns/index.js'
+import { blockSettings } from '../plugins/block-settings.js'
 import type { BlockConfig, Handler, Plugin, Query, ZoneKey } from '../plugins/contract.js'
 import { isWildcard, joinHostPort } from './listeners/addresses.js'
 
@@ -40,17 +42,7 @@ export function makeBlock(source: ServerBlock, index: number, port: string): Blo
       index,
       servers: [],
       directives: source.directives,
-      bind: undefined,
-      root: '',
-      debug: false,
-      stacktrace: false,
-      chaos: false,
-      viewName: '',
-      tls: undefined,
-      timeouts: { read: 0, write: 0, idle: 0 },
-      maxTcpQueries: undefined,
-      sockets: 1,
-      httpsMaxConnections: undefined,
+      ...blockSettings(),
     },
     plugins: [],
     handler: undefined,

@@ -1,9 +1,9 @@
 /** `cairndns check`: Corefiles parsed and set up as a start would, without opening anything. */
 import fs from 'node:fs'
 import { type Corefile, CorefileError, type Position } from '../corefile/index.js'
+import { realClock } from '../plugins/clock.js'
 import { loadModule, pluginTable } from '../plugins/load.js'
 import { preferredSyntax } from './block.js'
-import { realClock } from './clock.js'
 import { loadConfig, reasonOf } from './config.js'
 import { ControlGeneration } from './control-generation.js'
 import { Generation } from './generation.js'

@@ -1,8 +1,8 @@
 /** The server as a process: banner, pid file, signals, exit codes, worded as CoreDNS words them. */
 import fs from 'node:fs'
+import { realClock } from '../plugins/clock.js'
 import { loadModule } from '../plugins/load.js'
 import { versionLines } from './banner.js'
-import { realClock } from './clock.js'
 import type { ConfigInput } from './config.js'
 import { Control } from './control.js'
 import { Loggers, stdoutSink } from './log.js'

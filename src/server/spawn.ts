@@ -1,9 +1,9 @@
 /** The two ways to run a serving half: in a Worker, or in this thread over a direct channel (tests). */
 import { setFlagsFromString } from 'node:v8'
 import { Worker } from 'node:worker_threads'
+import { realClock } from '../plugins/clock.js'
 import { loadModule } from '../plugins/load.js'
 import { directPair, portChannel } from './channel.js'
-import { realClock } from './clock.js'
 import { BufferedSink, Loggers } from './log.js'
 import { SlotMetrics } from './metrics.js'
 import type { Channel, FromServing, PluginEntry, ServingOptions, ToServing } from './protocol.js'

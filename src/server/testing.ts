@@ -4,10 +4,10 @@
  */
 import { randomInt } from 'node:crypto'
 import { CLASS, Message, Name, typeNumber } from '../dns/index.js'
+import { realClock } from '../plugins/clock.js'
 import type { PluginModule } from '../plugins/contract.js'
 import { loadModule, pluginTable } from '../plugins/load.js'
 import { exchange } from './client.js'
-import { realClock } from './clock.js'
 import type { ConfigInput } from './config.js'
 import { Control } from './control.js'
 import { Loggers } from './log.js'

@@ -25,6 +25,8 @@ const MAX_PENDING = 128
 const SOFT_BACKLOG = 256 << 10
 const HARD_BACKLOG = 2 << 20
 const MAX_CONNECTIONS = 4096
+/** Pieces of a frame that are kept apart: put together with each octet, a frame sent octet by octet would be copied 65,535 times. */
+const MAX_PIECES = 64
 const SWEEP_MS = 500
 
 export class StreamServer {
@@ -91,6 +93,9 @@ class StreamConnection {
   readonly #socket: Socket
   /** Octets read and not yet handed on: the rest of a frame, or frames above the limit of pending queries. */
   #rest: Buffer | undefined
+  /** What came behind `#rest` and does not make its frame whole yet. */
+  #late: Buffer[] = []
+  #lateLength = 0
   #pending = 0
   #served = 0
   /** Monotonic time at which waiting for the next whole query ends. */
@@ -140,6 +145,7 @@ class StreamConnection {
   finish(): void {
     this.#finishing = true
     this.#rest = undefined
+    this.#late = []
     if (this.#pending === 0) this.#socket.end()
   }
 
@@ -149,8 +155,21 @@ class StreamConnection {
 
   #read(chunk: Buffer): void {
     if (this.#finishing) return
-    this.#rest = this.#rest === undefined ? chunk : Buffer.concat([this.#rest, chunk])
+    if (this.#rest === undefined) this.#rest = chunk
+    else {
+      this.#late.push(chunk)
+      this.#lateLength += chunk.length
+      if (this.#late.length < MAX_PIECES && this.#isCut(this.#rest)) return
+      this.#rest = Buffer.concat([this.#rest, ...this.#late])
+      this.#late = []
+      this.#lateLength = 0
+    }
     this.#take()
+  }
+
+  /** Whether the first frame lacks octets even with those that came late. */
+  #isCut(rest: Buffer): boolean {
+    return rest.length >= 2 && rest.length + this.#lateLength < 2 + rest.readUInt16BE(0)
   }
 
   /** Hands on every whole frame, as far as the limits allow. */

@@ -1,5 +1,5 @@
 /** The real clock, behind the contract's interface. */
-import type { Clock } from '../plugins/contract.js'
+import type { Clock } from './contract.js'
 
 export const realClock: Clock = {
   now: () => Date.now(),
