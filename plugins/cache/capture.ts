@@ -32,6 +32,7 @@ export function capture(reply: Message, question: Question, options: CacheOption
   const answering = kind === 'positive' && answersQuestion(scanned, question)
   const wire = withoutOpt(reply, scanned)
   const kept = wire ?? reencoded(reply)
+  foldQuestion(kept)
   const layout = wire === undefined ? layoutOfBytes(kept) : layoutOf(scanned.scan, wire, 0, wire.length)
   return {
     kind,
@@ -68,6 +69,19 @@ function withoutOpt(reply: Message, { bytes, offset, scan: found }: Scanned): Bu
   return wire
 }
 
+/** Clients get their own spelling; what is kept has none. */
+function foldQuestion(wire: Buffer): void {
+  if (wire.readUInt16BE(4) !== 1) return
+  for (let at = 12; wire[at]! > 0 && wire[at]! < 64; ) {
+    const stop = at + wire[at]!
+    while (at < stop) {
+      const octet = wire[++at]!
+      if (octet >= 0x41 && octet <= 0x5a) wire[at] = octet | 0x20
+    }
+    at++
+  }
+}
+
 function reencoded(reply: Message): Buffer {
   const buffer = reply.with({ edns: undefined }).toBuffer()
   const wire = Buffer.allocUnsafeSlow(buffer.length)
@@ -91,7 +105,11 @@ export function replyOf(captured: Captured, query: Query): Message {
   const wanted = query.dnssecOk || message.ad
   // The header's low bits carry the client's own RD and CD; the rest is as it came.
   const flags = wanted ? captured.flags : captured.flags & ~FLAG.AD
-  const reply = Message.stored(captured.wire, captured.layout, message, flags, captured.ttl)
+  // What is signed cannot be patched; it is passed on and no more.
+  const reply =
+    captured.kind === 'unusable'
+      ? Message.view(captured.wire).as(message, flags)
+      : Message.stored(captured.wire, captured.layout, message, flags, captured.ttl)
   reply.by = captured.by
   return captured.rcode > 15 ? reply.with({ edns: bareEdns(captured.rcode >> 4, []) }) : reply
 }
@@ -112,6 +130,8 @@ export const bareEdns = (extendedRcode: number, options: Edns['options']): Edns 
  */
 export function capLive(reply: Message, options: CacheOptions): Message {
   const limits = reply.count(1) === 0 ? options.denial : options.success
+  // Out of kept octets they all have one.
+  if (reply.ttl >= limits.minTtl && reply.ttl <= limits.maxTtl) return reply
   let lowest = limits.maxTtl
   let highest = 0
   const look = (ttl: number): void => {

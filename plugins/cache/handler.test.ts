@@ -224,7 +224,7 @@ describe('AD', () => {
   test('is asked for upstream and shown to those who asked for it', async () => {
     const b = bench('cache', sequence({ ...address(), flags: { ad: true } }))
     expect((await b.ask('www.example.org.')).ad).toBe(false)
-    expect(b.calls[0]?.message.ad).toBe(true)
+    expect(b.calls[0]?.authentic).toBe(true)
     expect((await b.ask('www.example.org.', 'A', { ad: true })).ad).toBe(true)
     expect((await b.ask('www.example.org.')).ad).toBe(false)
     expect(b.calls).toHaveLength(1)

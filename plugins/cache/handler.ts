@@ -136,8 +136,13 @@ export class Cache implements Plugin {
   // ---- asking behind the cache
 
   #miss(query: Query, next: Handler, slot: Slot | undefined): Reply | Promise<Reply> {
-    const outcome = this.#ask(query, next, slot, 'answer')
-    return isPromise(outcome) ? outcome.then((o) => o.reply) : outcome.reply
+    if (slot?.flight !== undefined && this.#options.coalesce)
+      return (this.#ask(query, next, slot, 'answer') as Promise<Outcome>).then(replyIn)
+    const result = this.#begin(query, next, 'answer')
+    if (isPromise(result)) return this.#await(query, result, 'answer').then(replyIn)
+    // What every question about the cluster comes to.
+    if (isMessage(result) && result.live) return this.#passLive(result, slot)
+    return this.#settle(query, result, 'answer').reply
   }
 
   /** Asks, or waits for the one who is asking already. */
@@ -157,19 +162,28 @@ export class Cache implements Plugin {
   }
 
   #alone(query: Query, next: Handler, purpose: Purpose): Outcome | Promise<Outcome> {
-    const result = next(marked(query))
+    query.authentic = true
+    const result = next(query)
     return isPromise(result) ? result.then((reply) => this.#settle(query, reply, purpose)) : this.#settle(query, result, purpose)
   }
 
   #lead(query: Query, next: Handler, purpose: Purpose): Outcome | Promise<Outcome> {
-    let result: Reply | Promise<Reply>
+    const result = this.#begin(query, next, purpose)
+    return isPromise(result) ? this.#await(query, result, purpose) : this.#settle(query, result, purpose)
+  }
+
+  /** Asks on, with AD=1 so that one answer serves clients with and without it (RFC 6840 §5.7). */
+  #begin(query: Query, next: Handler, purpose: Purpose): Reply | Promise<Reply> {
+    query.authentic = true
     try {
-      result = next(marked(query))
+      return next(query)
     } catch (error) {
       this.#keepFailure(query, error, purpose)
       throw error
     }
-    if (!isPromise(result)) return this.#settle(query, result, purpose)
+  }
+
+  #await(query: Query, result: Promise<Reply>, purpose: Purpose): Promise<Outcome> {
     const outcome = result.then(
       (reply) => this.#settle(query, reply, purpose),
       (error) => {
@@ -177,8 +191,7 @@ export class Cache implements Plugin {
         throw error
       },
     )
-    if (query.type === TYPE.AXFR || query.type === TYPE.IXFR) return outcome
-    return this.#fly(query, outcome)
+    return query.type === TYPE.AXFR || query.type === TYPE.IXFR ? outcome : this.#fly(query, outcome)
   }
 
   /** Lets others join until the outcome is there. */
@@ -209,18 +222,17 @@ export class Cache implements Plugin {
   }
 
   #settleLive(query: Query, reply: Message): Outcome {
-    const slot = this.#store!.find(query)
+    const refreshes = isResolved(reply.flags & 0xf)
+    return { reply: this.#passLive(reply, this.#store!.find(query)), captured: undefined, item: undefined, refreshes, shared: true }
+  }
+
+  /** What is kept of a name is outdated when the name is answered live. */
+  #passLive(reply: Message, slot: Slot | undefined): Message {
     if (slot !== undefined) {
       this.#store!.drop(slot, 'success')
       this.#store!.drop(slot, 'denial')
     }
-    return {
-      reply: capLive(reply, this.#options),
-      captured: undefined,
-      item: undefined,
-      refreshes: isResolved(reply.flags & 0xf),
-      shared: true,
-    }
+    return capLive(reply, this.#options)
   }
 
   #refreshes(captured: Captured): boolean {
@@ -324,7 +336,9 @@ export class Cache implements Plugin {
       return this.#staleReply(query, item, counters)
     }
     if (staleRecheck === 0) return this.#verify(query, next, slot, item, counters)
-    return this.#begin(item, staleRecheck) ? this.#verify(query, next, slot, item, counters) : this.#staleReply(query, item, counters)
+    return this.#startRefresh(item, staleRecheck)
+      ? this.#verify(query, next, slot, item, counters)
+      : this.#staleReply(query, item, counters)
   }
 
   /** Asks first, and serves the expired entry only if nothing better comes (in time). */
@@ -381,7 +395,7 @@ export class Cache implements Plugin {
 
   /** Asks without a client, once per item at a time. */
   #refreshBehind(query: Query, next: Handler, slot: Slot, item: Item, purpose: Purpose): void {
-    if (!this.#begin(item, purpose === 'refresh' ? this.#options.staleRecheck : 0)) return
+    if (!this.#startRefresh(item, purpose === 'refresh' ? this.#options.staleRecheck : 0)) return
     this.#countersFor(query.server).prefetches.inc()
     const { hits, lastHit } = item
     const carryOver = (outcome: Outcome | undefined): void => {
@@ -392,7 +406,7 @@ export class Cache implements Plugin {
     else carryOver(outcome)
   }
 
-  #begin(item: Item, recheck: number): boolean {
+  #startRefresh(item: Item, recheck: number): boolean {
     if (item.refreshing || (recheck > 0 && this.#env.clock.monotonic() < item.retryAt)) return false
     item.refreshing = true
     return true
@@ -418,20 +432,17 @@ export class Cache implements Plugin {
 
 const isResolved = (rcode: number): boolean => rcode === RCODE.NOERROR || rcode === RCODE.NXDOMAIN
 
-/** Asked on with AD=1, so that one answer serves clients with and without it (RFC 6840 §5.7). */
-function marked(query: Query): Query {
-  const { message } = query
-  return message.ad ? query : query.carrying(message.as(message, message.flags | FLAG.AD))
-}
+const replyIn = (outcome: Outcome): Reply => outcome.reply
 
 /** The query without its client: octets of its own and a fresh span of time. By TCP nothing is cut short. */
 function detached(query: Query, clock: Clock, proto: Proto): Query {
   const received = clock.monotonic()
   const arrival = { ...query.arrival, proto, received, deadline: received + (query.deadline - query.arrival.received) }
   const { message } = query
-  const copy = new Query(Message.view(message.as(message, message.flags | FLAG.AD).toBuffer()), arrival, true, query.depth)
+  const copy = new Query(Message.view(message.toBuffer()), arrival, true, query.depth)
   copy.zone = query.zone
   copy.view = query.view
+  copy.authentic = true
   copy.metadata = query.metadata === undefined ? undefined : new Map()
   return copy
 }

@@ -12,7 +12,7 @@ describe('prefetch', () => {
     expect((await b.ask('www.example.org.')).answers[0]?.data).toMatchObject({ address: '192.0.2.1' })
     expect(b.calls).toHaveLength(2)
     expect(b.calls[1]).toMatchObject({ internal: true, proto: 'tcp' })
-    expect(b.calls[1]?.message.ad).toBe(true)
+    expect(b.calls[1]?.authentic).toBe(true)
     expect((await b.ask('www.example.org.')).answers[0]?.data).toMatchObject({ address: '192.0.2.2' })
     b.clock.advance(50_000)
     await b.ask('www.example.org.')

@@ -26,6 +26,8 @@ interface ClusterView {
 const isClusterView = (plugin: unknown): plugin is ClusterView =>
   typeof (plugin as ClusterView | undefined)?.synced === 'function' && typeof (plugin as ClusterView).soa === 'function'
 
+const NO_MATCH = Symbol('no match')
+
 type Outcome = 'rewritten' | 'passed' | 'nxdomain' | 'error'
 
 export class CloudNdots implements Plugin {
@@ -36,6 +38,8 @@ export class CloudNdots implements Plugin {
   readonly #failures: Failures
   readonly #counters = new Map<string, Counter>()
   #cluster: ClusterView | undefined
+  /** Not the plugin itself, which would live as long as a question that remembers it. */
+  readonly #owner = {}
 
   constructor(options: Options, ctx: SetupContext) {
     this.#options = options
@@ -51,13 +55,24 @@ export class CloudNdots implements Plugin {
 
   serveDNS(q: Query, next: Handler): Reply | Promise<Reply> {
     if (!TYPES.has(q.type) || q.class !== CLASS.IN || q.message.opcode !== OPCODE.QUERY) return next(q)
-    const match = this.#match(q.name)
+    const match = this.#matchOf(q)
     if (match === undefined) return next(q)
     if (!this.#options.clusterZones.has(match.zone.key)) return this.#external(q, match, next)
     // A cluster name always wins; without the index nobody knows, so the client walks its list.
     if (this.#cluster?.synced() !== true) return this.#count(q, 'passed', next(q))
     const own = next(q)
     return isPromise(own) ? own.then((reply) => this.#unlessDenied(q, match, next, reply)) : this.#unlessDenied(q, match, next, own)
+  }
+
+  /** Depends on nothing but the name and the options, so a question that comes often keeps it. */
+  #matchOf(q: Query): Match | undefined {
+    const kept = q.message.question?.kept
+    if (kept === undefined) return this.#match(q.name)
+    const known = kept.get(this.#owner) as Match | typeof NO_MATCH | undefined
+    if (known !== undefined) return known === NO_MATCH ? undefined : known
+    const match = this.#match(q.name)
+    kept.set(this.#owner, match ?? NO_MATCH)
+    return match
   }
 
   #unlessDenied(q: Query, match: Match, next: Handler, reply: Reply): Reply | Promise<Reply> {

@@ -13,7 +13,9 @@ const LONGEST = 65_535
 
 /** The query as a frame, id still the client's. `passEcs`: RFC 7871 options of the client go along. */
 export function makeFrame(query: Query, passEcs: boolean): Buffer {
-  return copyFrame(query.message, passEcs) ?? encodeFrame(query, passEcs)
+  const frame = copyFrame(query.message, passEcs) ?? encodeFrame(query, passEcs)
+  if (query.authentic) frame[PREFIX + 3]! |= FLAG.AD
+  return frame
 }
 
 const staysHere = (code: number, passEcs: boolean): boolean =>

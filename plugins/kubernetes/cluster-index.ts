@@ -12,8 +12,15 @@ type Tree<T> = Map<string, Map<string, T>>
 
 const UNSYNCED: StateRecord = { op: 'state', synced: false, serial: 0, multiclusterSerial: 0, externalSerial: 0 }
 
+let indexes = 0
+
 export class ClusterIndex {
+  /** Other than that of every index before. */
+  readonly id = ++indexes
   state: StateRecord = UNSYNCED
+  /** Counts all that was applied, and what of that concerned namespaces. */
+  revision = 0
+  namespaceRevision = 0
   readonly #namespaces = new Set<string>()
   readonly #services: Tree<ServiceEntry> = new Map()
   readonly #imports: Tree<ServiceEntry> = new Map()
@@ -67,6 +74,8 @@ export class ClusterIndex {
   }
 
   apply(record: ClusterRecord): void {
+    this.revision++
+    if (record.op !== 'state' && record.kind === 'namespace') this.namespaceRevision++
     if (record.op === 'state') this.state = record
     else if (record.op === 'delete') this.#delete(record)
     else

@@ -33,6 +33,8 @@ export class ServiceEntry {
   external: readonly string[] | undefined = undefined
   /** EndpointSlices by name, then what stands in for them (Endpoints) by name. */
   slices: readonly Slice[] = NO_SLICES
+  /** Counts the changes of this entry and of its slices. */
+  revision = 0
 
   constructor(namespace: string, name: string) {
     this.namespace = namespace
@@ -58,6 +60,7 @@ export class ServiceEntry {
   }
 
   put(record: ServicePut | ServiceImportPut, ports: readonly Port[]): void {
+    this.revision++
     const isService = record.kind === 'service'
     if (record.headless) this.form = SERVICE.headless
     else this.form = isService && record.type === 'ExternalName' ? SERVICE.external : SERVICE.cluster
@@ -68,6 +71,7 @@ export class ServiceEntry {
   }
 
   clear(): void {
+    this.revision++
     this.form = SERVICE.absent
     this.addresses = EMPTY_PACK
     this.externalName = ''
@@ -76,10 +80,12 @@ export class ServiceEntry {
   }
 
   addSlice(slice: Slice): void {
+    this.revision++
     // concat and a literal take the room they need; a spread would leave room for sixteen more in every service.
     this.slices = this.slices.length === 0 ? [slice] : this.slices.concat(slice).sort(bySlice)
   }
   removeSlice(slice: Slice): void {
+    this.revision++
     const rest = this.slices.filter((other) => other !== slice)
     this.slices = rest.length === 0 ? NO_SLICES : rest
   }

@@ -1,11 +1,23 @@
 /** The plugin as it stands in a chain: which zone a question falls in, what its name stands for, and the reply of the type asked for. */
 
 import { type Message, Name, OPTION, RCODE, type RR, TYPE } from '../../src/dns/index.js'
-import { after, type Handler, type Plugin, type Query, type Reply, ServeError, type SetupContext } from '../../src/plugins/contract.js'
+import {
+  after,
+  type Handler,
+  isMessage,
+  isPromise,
+  type Plugin,
+  type Query,
+  type Reply,
+  ServeError,
+  type SetupContext,
+} from '../../src/plugins/contract.js'
 import { localAddresses, type NameServer, nameServers } from './apex.js'
 import type { ClusterIndex, ClusterReplica } from './cluster-index.js'
+import type { ServiceEntry } from './entries.js'
 import { aliasReply } from './external.js'
 import { ABSENT, lookUp, namespaceExposed, type Outcome } from './lookup.js'
+import { AnswerMemo } from './memo.js'
 import { addMetadata } from './metadata.js'
 import { Notifier } from './notify.js'
 import type { KubernetesOptions } from './options.js'
@@ -43,6 +55,7 @@ export class Kubernetes implements Plugin, KubernetesView {
   readonly #primaryZone: Name
   readonly #fallthrough: readonly Name[]
   readonly #notifier: Notifier | undefined
+  readonly #memo = new AnswerMemo()
   #local: readonly string[] = []
 
   constructor(options: KubernetesOptions, replica: ClusterReplica, ctx: SetupContext) {
@@ -82,10 +95,24 @@ export class Kubernetes implements Plugin, KubernetesView {
   }
 
   serveDNS(query: Query, next: Handler): Reply | Promise<Reply> {
+    const { index } = this
+    const known = this.#memo.recall(query, index)
+    if (known !== undefined) return known
     const zone = matchZone(this.#zones, query.name)
     if (zone === undefined) return next(query)
     const reply = this.#serve(query, next, zone)
-    return this.index.state.staleSince === undefined ? reply : after(reply, (message) => this.#marked(query, message))
+    if (index.state.staleSince !== undefined) return after(reply, (message) => this.#marked(query, message))
+    // Behind an alias stand other answers than ours.
+    if (!isPromise(reply) && isMessage(reply) && reply.by === NAME && reply.live && reply.answers[0]?.type !== TYPE.CNAME)
+      this.#memo.keep(query, reply, index, this.#onlySource(query, zone, reply))
+    return reply
+  }
+
+  /** The service that alone decided about this positive answer. */
+  #onlySource({ name }: Query, zone: Zone, reply: Message): ServiceEntry | undefined {
+    if (zone.multicluster || zone.reverse || reply.answers.length === 0) return undefined
+    const request = parseRequest(labelsBefore(name, zone.name), false, this.options.zonal)
+    return request?.kind === 'svc' ? this.index.service(request.namespace, request.service) : undefined
   }
 
   /** An answer out of a snapshot says so (RFC 8914: stale answer). */

@@ -14,6 +14,7 @@ const RECORD = 10
 
 /** Octets that `message` takes when every name is written in full. Throws WireError if its octets are no message. */
 export function fullLength(message: Message): number {
+  if (message.full >= 0) return message.full
   const { layout } = message
   if (layout?.full !== undefined) return layout.full
   const measured = message.measure(lengthOfOctets)

@@ -6,18 +6,11 @@ import { FLAG, TYPE } from './constants.js'
 import { encodeMessage } from './encode.js'
 import { WireError } from './errors.js'
 import { Name } from './name.js'
-import { applyPatch, type Patch } from './patch.js'
+import { applyPatch } from './patch.js'
+import { type Question, readQuestion } from './question.js'
 import { decodeRdata } from './rdata.js'
 import type { Edns, EdnsOption, RR } from './records.js'
 import { type Layout, layoutOf, NO_LAYOUT, scanMessage } from './scan.js'
-
-export interface Question {
-  readonly name: Name
-  readonly type: number
-  readonly class: number
-  /** Offset of the octet behind the question, counted from the start of the message; 0 if the message was not read from octets. */
-  readonly end: number
-}
 
 interface Sections {
   readonly answers: readonly RR[]
@@ -47,7 +40,6 @@ export interface Change {
   readonly edns?: Edns | undefined
 }
 
-const AS_IT_STANDS: Patch = { layout: NO_LAYOUT, ttl: -1, seed: 0, name: undefined }
 /** Where messages are put together before they get a buffer of their own; used within one call only. */
 const scratch = Buffer.allocUnsafeSlow(65_535)
 
@@ -62,10 +54,16 @@ export class Message {
   by = ''
   /** True for replies made from live local data (kubernetes, hosts, file): `cache` passes them by. */
   live = false
+  /** Octets without compression, where somebody has counted them; -1: nobody has. */
+  full = -1
   #bytes: Buffer | undefined
   #offset: number
-  /** What goes over the octets when they are copied; undefined: they stand as they are. */
-  #patch: Patch | undefined
+  /** What goes over the octets when they are copied, with the three below; undefined: they stand as they are. */
+  #layout: Layout | undefined = undefined
+  #ttl = -1
+  #seed = 0
+  #spelling: Buffer | undefined = undefined
+  #plain = false
   #question: Question | undefined | null
   #sections: Sections | undefined
 
@@ -77,12 +75,10 @@ export class Message {
     length: number,
     question: Question | undefined | null,
     sections: Sections | undefined,
-    patch?: Patch,
   ) {
     this.id = id
     this.flags = flags
     this.#bytes = bytes
-    this.#patch = patch
     this.#offset = offset
     this.length = length
     this.#question = question
@@ -92,17 +88,42 @@ export class Message {
   /** A view on received octets; only the 12 octets of the header are looked at. Throws WireError if there are fewer. */
   static view(bytes: Buffer, offset = 0, length: number = bytes.length - offset): Message {
     if (length < 12 || offset + length > bytes.length) throw new WireError('SHORT', `message of ${length} octets`)
-    return new Message(bytes.readUInt16BE(offset), bytes.readUInt16BE(offset + 2), bytes, offset, length, null, undefined)
+    return new Message(word(bytes, offset), word(bytes, offset + 2), bytes, offset, length, null, undefined)
+  }
+
+  /**
+   * A view on a query that came in: its question is read at once, and if nothing follows it but an OPT record without options, all is known
+   * of it without decoding. Throws WireError if there is no header or the question is malformed.
+   */
+  static received(bytes: Buffer, offset: number, length: number): Message {
+    const message = Message.view(bytes, offset, length)
+    const { question } = message
+    if (question === undefined) return message
+    const end = offset + question.end
+    const left = length - question.end
+    const counts = offset + 4
+    if (bytes[counts + 1] !== 1 || (bytes[counts + 3]! | bytes[counts + 5]!) !== 0) return message
+    if (left === 0 && bytes[counts + 7] === 0) message.#sections = EMPTY
+    else if (left === OPT_OCTETS && bytes[counts + 7] === 1 && isBareOpt(bytes, end)) message.#sections = bareOpt(bytes, end)
+    else return message
+    message.full = length
+    return message
   }
 
   /**
    * A reply to `to` out of kept octets: a header, the question and records, exactly as long as `wire`. Copied and changed only when it is
    * written: id and question octets are those of `to`, every TTL is `ttl` seconds (-1: as kept). The caller vouches that `to` asks the
-   * same question, that `layout` is that of `wire`, and leaves `wire` alone from here on.
+   * same question, that `layout` is that of `wire`, that its question has no upper-case letter, that there is no
+   * OPT and no TSIG in it, and leaves `wire` alone from here on.
    */
   static stored(wire: Buffer, layout: Layout, to: Message, flags: number, ttl: number): Message {
-    const name = to.question?.name.wire
-    return new Message(to.id, flags, wire, 0, wire.length, to.question, undefined, { layout, ttl, seed: 0, name })
+    const { question } = to
+    const reply = new Message(to.id, flags, wire, 0, wire.length, question, undefined)
+    reply.#layout = layout
+    reply.#ttl = ttl
+    reply.#plain = true
+    if (question !== undefined && !question.name.isFolded) reply.#spelling = question.name.wire
+    return reply
   }
 
   /** A reply to `to`, empty or with these records: same id, opcode and question, for queries also RD and CD; QR set (what CoreDNS's SetReply does). */
@@ -124,13 +145,20 @@ export class Message {
   }
   /** The octets of this message as it is sent, or undefined if it was made of records. Counts from `offset`. Not to be changed. */
   get bytes(): Buffer | undefined {
-    if (this.#patch !== undefined) this.#materialise()
+    if (this.#layout !== undefined) this.#materialise()
     return this.#bytes
   }
   /** Of a message out of kept octets: what is known of these. */
   get layout(): Layout | undefined {
-    const layout = this.#patch?.layout
-    return layout === NO_LAYOUT ? undefined : layout
+    return this.#layout === NO_LAYOUT ? undefined : this.#layout
+  }
+  /** Seconds that all records of a message out of kept octets get; -1: each has its own. */
+  get ttl(): number {
+    return this.#ttl
+  }
+  /** Made by `stored`: one question, records, nothing else, so that it can go out as it is. */
+  get isPlain(): boolean {
+    return this.#plain
   }
   /** What `look` makes of the octets without putting anything together: id, flags, TTLs and spelling may be older ones. undefined: there are none. */
   measure(look: (bytes: Buffer, offset: number, length: number) => number): number | undefined {
@@ -138,7 +166,7 @@ export class Message {
   }
   /** Where the message begins in `bytes`. */
   get offset(): number {
-    if (this.#patch !== undefined) this.#materialise()
+    if (this.#layout !== undefined) this.#materialise()
     return this.#offset
   }
 
@@ -174,7 +202,7 @@ export class Message {
 
   /** Count field 0…3 (QD, AN, NS, AR) as it stands in the header; for messages made of records, what it will be. */
   count(section: 0 | 1 | 2 | 3): number {
-    if (this.#bytes !== undefined) return this.#bytes.readUInt16BE(this.#offset + 4 + 2 * section)
+    if (this.#bytes !== undefined) return word(this.#bytes, this.#offset + 4 + 2 * section)
     if (section === 0) return this.#question ? 1 : 0
     const sections = this.#decoded()
     if (section === 1) return sections.answers.length
@@ -242,8 +270,11 @@ export class Message {
     const sections = own || this.#bytes === undefined ? this.#sections : undefined
     const copy = new Message(to.id, flags, this.#bytes, this.#offset, this.length, own ? this.#question : to.question, sections)
     if (this.#bytes !== undefined) {
-      const patch = this.#patch ?? AS_IT_STANDS
-      copy.#patch = own ? patch : { ...patch, name: to.question?.name.wire }
+      copy.#layout = this.#layout ?? NO_LAYOUT
+      copy.#ttl = this.#ttl
+      copy.#seed = this.#seed
+      copy.#plain = this.#plain
+      copy.#spelling = own ? this.#spelling : to.question?.name.wire
     }
     copy.by = this.by
     copy.live = this.live
@@ -256,12 +287,16 @@ export class Message {
    */
   shuffled(seed: number): Message | undefined {
     if (this.#bytes === undefined) return undefined
-    const known = this.#patch?.layout
+    const known = this.#layout
     const layout = known === undefined || known === NO_LAYOUT ? this.#scanned() : known
     if (layout.mixed) return undefined
     if (layout.addresses.length < 2) return this
     const copy = new Message(this.id, this.flags, this.#bytes, this.#offset, this.length, this.#question, undefined)
-    copy.#patch = { layout, ttl: this.#patch?.ttl ?? -1, seed, name: this.#patch?.name }
+    copy.#layout = layout
+    copy.#ttl = this.#ttl
+    copy.#seed = seed
+    copy.#plain = this.#plain
+    copy.#spelling = this.#spelling
     copy.by = this.by
     copy.live = this.live
     return copy
@@ -270,11 +305,14 @@ export class Message {
   /** Writes the message at `at` of `into`, at most `limit` octets (else cut record-wise, TC set). Returns its length. Throws WireError if not even the question fits. */
   encode(into: Buffer, at: number, limit: number): number {
     if (this.#bytes !== undefined && this.length <= limit) {
-      this.#bytes.copy(into, at, this.#offset, this.#offset + this.length)
-      if (this.#patch !== undefined) {
-        into.writeUInt16BE(this.id, at)
-        into.writeUInt16BE(this.flags, at + 2)
-        applyPatch(this.#patch, into, at)
+      if (this.length === this.#bytes.length) into.set(this.#bytes, at)
+      else this.#bytes.copy(into, at, this.#offset, this.#offset + this.length)
+      if (this.#layout !== undefined) {
+        into[at] = this.id >>> 8
+        into[at + 1] = this.id
+        into[at + 2] = this.flags >>> 8
+        into[at + 3] = this.flags
+        applyPatch(this.#layout, this.#ttl, this.#seed, this.#spelling, into, at)
       }
       return this.length
     }
@@ -303,7 +341,9 @@ export class Message {
     this.encode(own, 0, this.length)
     this.#bytes = own
     this.#offset = 0
-    this.#patch = undefined
+    this.#layout = undefined
+    this.#ttl = -1
+    this.#seed = 0
   }
 
   #scanned(): Layout {
@@ -312,14 +352,28 @@ export class Message {
   }
 }
 
+/** As readUInt16BE, without its checks: this is done several times for each query. The caller knows that both octets are there. */
+const word = (bytes: Buffer, at: number): number => (bytes[at]! << 8) | bytes[at + 1]!
+
 const setBit = (flags: number, bit: number, on: boolean | undefined): number => (on === undefined ? flags : on ? flags | bit : flags & ~bit)
 
-function readQuestion(bytes: Buffer, offset: number, length: number): Question {
-  const end = offset + length
-  const name = Name.read(bytes, offset + 12, offset, end)
-  const at = Name.lastEnd
-  if (at + 4 > end) throw new WireError('SHORT', 'question cut off')
-  return { name, type: bytes.readUInt16BE(at), class: bytes.readUInt16BE(at + 2), end: at + 4 - offset }
+/** Octets of an OPT record without options. */
+const OPT_OCTETS = 11
+
+const isBareOpt = (bytes: Buffer, at: number): boolean =>
+  bytes[at] === 0 && bytes[at + 1] === 0 && bytes[at + 2] === TYPE.OPT && bytes[at + 9] === 0 && bytes[at + 10] === 0
+
+/** Of the last such record: most clients send the same one each time. */
+let lastOpt: Sections = EMPTY
+let lastOptBits = -1
+
+function bareOpt(bytes: Buffer, at: number): Sections {
+  const bits = word(bytes, at + 3) * 0x1_0000_0000 + word(bytes, at + 5) * 0x1_0000 + word(bytes, at + 7)
+  if (bits !== lastOptBits) {
+    lastOpt = { ...EMPTY, edns: decodeOpt(bytes, at + 1, at + OPT_OCTETS, 0) }
+    lastOptBits = bits
+  }
+  return lastOpt
 }
 
 function decodeSections(bytes: Buffer, offset: number, length: number): Sections {

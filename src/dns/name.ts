@@ -21,14 +21,23 @@ export class Name {
 
   /** Folded wire octets as Latin-1 text, root label left off. Equal names have equal keys. */
   readonly key: string
-  /** Uncompressed wire form with the root label, in the spelling it came in. Not to be changed. */
-  readonly wire: Buffer
+  /** undefined: as the key has it, and not made yet. */
+  #wire: Buffer | undefined
   #text: string | undefined
   #spelling: string | undefined
+  /** Known to have no upper-case letter. */
+  readonly isFolded: boolean
 
-  private constructor(key: string, wire: Buffer) {
+  private constructor(key: string, wire: Buffer | undefined, isFolded = wire === undefined) {
     this.key = key
-    this.wire = wire
+    this.#wire = wire
+    this.isFolded = isFolded
+  }
+
+  /** Uncompressed wire form with the root label, in the spelling it came in. Not to be changed. */
+  get wire(): Buffer {
+    this.#wire ??= Buffer.from(`${this.key}\0`, 'latin1')
+    return this.#wire
   }
 
   /** Reads presentation form (RFC 1035 §5.1 escapes); a missing final dot is added. Throws WireError. */
@@ -82,13 +91,29 @@ export class Name {
 
   /** From a key (already folded wire octets as Latin-1, root left off). The caller vouches for its form. */
   static fromKey(key: string): Name {
-    if (key === '') return Name.root
-    return new Name(key, Buffer.from(`${key}\0`, 'latin1'))
+    return key === '' ? Name.root : new Name(key, undefined)
+  }
+
+  /** This name in another spelling: `wire` has the same octets but for the case of letters. */
+  spelledAs(wire: Buffer): Name {
+    return this.key === '' ? this : new Name(this.key, wire)
+  }
+
+  /** For names that live long: the same one, with octets of its own instead of a share of a slab that they would keep alive. */
+  kept(): Name {
+    if (this.key === '') return this
+    const wire = Buffer.allocUnsafeSlow(this.key.length + 1)
+    wire.write(this.key, 0, 'latin1')
+    wire[this.key.length] = 0
+    return new Name(this.key, wire, true)
   }
 
   /** As `key`, but in the spelling it came in: what compression compares, so that no letter changes its case on the way. */
   get spelling(): string {
-    this.#spelling ??= this.wire.toString('latin1', 0, this.wire.length - 1)
+    if (this.#spelling === undefined) {
+      const wire = this.#wire
+      this.#spelling = wire === undefined ? this.key : wire.toString('latin1', 0, wire.length - 1)
+    }
     return this.#spelling
   }
 
@@ -109,6 +134,7 @@ export class Name {
 
   /** True if this name is `zone` or below it, by whole labels. */
   isUnder(zone: Name): boolean {
+    if (zone.key.length === 0) return true
     const rest = this.key.length - zone.key.length
     if (rest < 0 || !this.key.endsWith(zone.key)) return false
     let at = 0
@@ -121,21 +147,23 @@ export class Name {
     let at = 0
     for (let i = 0; i < count && at < this.key.length; i++) at += this.key.charCodeAt(at) + 1
     if (at === 0) return this
-    return at >= this.key.length ? Name.root : new Name(this.key.slice(at), this.wire.subarray(at))
+    return at >= this.key.length ? Name.root : new Name(this.key.slice(at), this.#wire?.subarray(at))
   }
 
   /** The labels before `zone`, as a name of their own: a.b.example.org relative to example.org is a.b. The caller knows that this name is under it. */
   before(zone: Name): Name {
     const rest = this.key.length - zone.key.length
     if (rest <= 0) return Name.root
-    return new Name(this.key.slice(0, rest), Buffer.concat([this.wire.subarray(0, rest), Name.root.wire]))
+    const wire = this.#wire === undefined ? undefined : Buffer.concat([this.#wire.subarray(0, rest), Name.root.wire])
+    return new Name(this.key.slice(0, rest), wire)
   }
 
   /** This name (taken as relative) with `zone` behind it. Throws WireError past 255 octets. */
   append(zone: Name): Name {
-    const wire = Buffer.concat([this.wire.subarray(0, this.wire.length - 1), zone.wire])
-    if (wire.length > MAX_NAME) throw new WireError('NAME', `name of ${wire.length} octets`)
-    return new Name(this.key + zone.key, wire)
+    const key = this.key + zone.key
+    if (key.length + 1 > MAX_NAME) throw new WireError('NAME', `name of ${key.length + 1} octets`)
+    if (this.#wire === undefined && zone.#wire === undefined) return Name.fromKey(key)
+    return new Name(key, Buffer.concat([this.wire.subarray(0, this.key.length), zone.wire]))
   }
 
   /** Label `index` in the client's spelling, as Latin-1 text without escapes; '' past the end. */

@@ -1,20 +1,23 @@
 /** Changing a copy of kept octets in the place where it goes out: TTLs, the client's spelling of its name, the order of addresses. */
 import type { Layout } from './scan.js'
 
-export interface Patch {
-  readonly layout: Layout
-  /** Seconds that every record gets; -1 leaves them as they stand. */
-  readonly ttl: number
-  /** Decides the order of the addresses; 0 leaves it. */
-  readonly seed: number
-  /** Octets of the name that stand at the question's; undefined leaves them. Same length as what they replace. */
-  readonly name: Buffer | undefined
-}
-
-export function applyPatch(patch: Patch, into: Buffer, at: number): void {
-  if (patch.name !== undefined) into.set(patch.name, at + 12)
-  if (patch.ttl >= 0) for (const offset of patch.layout.ttls) into.writeUInt32BE(patch.ttl, at + offset)
-  if (patch.seed !== 0) shuffleOctets(into, at, patch.layout, patch.seed)
+/**
+ * `ttl`: seconds that every record gets; -1 leaves them as they stand. `seed` decides the order of the addresses; 0 leaves it. `name`: octets
+ * that stand at the question's, of the same length; undefined leaves those.
+ */
+export function applyPatch(layout: Layout, ttl: number, seed: number, name: Buffer | undefined, into: Buffer, at: number): void {
+  if (name !== undefined) into.set(name, at + 12)
+  if (ttl >= 0) {
+    const { ttls } = layout
+    for (let i = 0; i < ttls.length; i++) {
+      const to = at + ttls[i]!
+      into[to] = ttl >>> 24
+      into[to + 1] = ttl >>> 16
+      into[to + 2] = ttl >>> 8
+      into[to + 3] = ttl
+    }
+  }
+  if (seed !== 0) shuffleOctets(into, at, layout, seed)
 }
 
 /** Fisher and Yates with Marsaglia's xorshift32: the same seed gives the same order, however often the message is written. */

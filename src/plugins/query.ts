@@ -51,6 +51,11 @@ export class Query {
    * reply fits in them. Set it on the query that came in, before `next`; derived queries share it.
    */
   lowered: number | undefined = undefined
+  /**
+   * Whoever is asked for this is asked with AD set, so that one answer serves clients with and without it (RFC 6840 §5.7). Set by plugins that
+   * keep answers, before `next`.
+   */
+  authentic = false
   /** Monotonic milliseconds after which nobody wants the answer any more; `cancel` brings it forward. */
   deadline: number
   /** Only while explaining: takes remarks of plugins. */
@@ -98,6 +103,7 @@ export class Query {
     query.view = this.view
     query.metadata = this.metadata
     query.lowered = this.lowered
+    query.authentic = this.authentic
     query.deadline = this.deadline
     query.note = this.note
     return query

@@ -16,9 +16,10 @@ import {
 } from '../plugins/contract.js'
 import type { Block } from './block.js'
 import { Deadlines, type Waiting } from './deadline.js'
-import { ACCEPT, admit, decodeQuery, IGNORE } from './door.js'
+import { ACCEPT, admit, decodeQuery, IGNORE, legibleQuestion } from './door.js'
 import type { Listener } from './listeners/listener.js'
 import type { Origin } from './listeners/ports.js'
+import type { Router } from './router.js'
 import { writeReply } from './send.js'
 
 /** Milliseconds that a query may take in all. Plugins that wait give up earlier by themselves. */
@@ -46,6 +47,8 @@ export class Dispatcher {
   readonly #out = Buffer.allocUnsafeSlow(START + 65_535)
   readonly #panics: Counter
   readonly #shed: Counter
+  /** Octets of the message sent last. */
+  #length = 0
 
   constructor(clock: Clock, log: Logger, metrics: MetricsScope, serving: (generation: number) => Serving | undefined) {
     this.#clock = clock
@@ -85,13 +88,17 @@ export class Dispatcher {
   }
 
   #admitted(listener: Listener, bytes: Buffer, length: number, origin: Origin): void {
-    const { message, question, malformed } = decodeQuery(bytes, length)
-    if (malformed) {
-      this.#turnAway(bytes, RCODE.FORMERR, question, origin)
+    let message: Message
+    try {
+      message = decodeQuery(bytes, length)
+    } catch (error) {
+      if (!(error instanceof WireError)) throw error
+      this.#turnAway(bytes, RCODE.FORMERR, legibleQuestion(bytes, length), origin)
       origin.end()
       return
     }
-    const serving = this.#serving(listener.service.generation)
+    const { service } = listener
+    const serving = this.#serving(service.generation)
     if (serving === undefined) {
       // Its address was given up, and its last query is answered.
       origin.end()
@@ -106,37 +113,49 @@ export class Dispatcher {
       deadline: received + QUERY_TIME,
       options: message.edns?.options ?? NO_OPTIONS,
     }
-    const exchange = new Exchange(this, serving, origin, arrival)
-    if (question === undefined) exchange.answerBare(message)
-    else this.#route(listener, new Query(message, arrival), exchange)
+    if (message.question === undefined) new Exchange(this, serving, origin, arrival).answerBare(message)
+    else this.#route(service.router, new Query(message, arrival), serving, origin)
   }
 
-  #route(listener: Listener, query: Query, exchange: Exchange): void {
-    const { router } = listener.service
+  #route(router: Router, query: Query, serving: Serving, origin: Origin): void {
     const edns = query.message.edns
-    if (query.class !== CLASS.IN && !router.chaos) exchange.answerAs(query, RCODE.REFUSED, true)
-    else if (edns !== undefined && edns.version !== 0) exchange.badVersion(query)
+    if (query.class !== CLASS.IN && !router.chaos) this.#refuse(query, serving, origin)
+    else if (edns !== undefined && edns.version !== 0) new Exchange(this, serving, origin, query.arrival).badVersion(query)
     else {
+      let block: Block | undefined
       try {
-        const block = router.route(query)
-        if (block === undefined) exchange.answerAs(query, RCODE.REFUSED, true)
-        else this.#run(block, query, exchange)
+        block = router.route(query)
       } catch (error) {
         // A view's filter or a metadata plugin broke.
-        this.failed(undefined, query, exchange, error)
+        this.failed(undefined, query, new Exchange(this, serving, origin, query.arrival), error)
+        return
       }
+      if (block === undefined) this.#refuse(query, serving, origin)
+      else this.#run(block, query, serving, origin)
     }
   }
 
-  #run(block: Block, query: Query, exchange: Exchange): void {
+  #refuse(query: Query, serving: Serving, origin: Origin): void {
+    new Exchange(this, serving, origin, query.arrival).answerAs(query, RCODE.REFUSED, true)
+  }
+
+  /** Where the chain answers at once, as it does nearly always, nothing is made to keep track of the query. */
+  #run(block: Block, query: Query, serving: Serving, origin: Origin): void {
     let result: Reply | Promise<Reply>
     try {
       result = block.handler!(query)
     } catch (error) {
-      this.failed(block, query, exchange, error)
+      this.failed(block, query, new Exchange(this, serving, origin, query.arrival), error)
       return
     }
-    if (!isPromise(result)) {
+    if (result instanceof Message) {
+      this.#deliver(block, query, origin, result)
+      origin.end()
+      return
+    }
+    const exchange = new Exchange(this, serving, origin, query.arrival)
+    // `undefined` breaks the contract; plugins are not all type-checked.
+    if (result === undefined || !isPromise(result)) {
       this.#settle(block, query, exchange, result)
       return
     }
@@ -173,8 +192,15 @@ export class Dispatcher {
     else this.failed(block, query, exchange, new TypeError('a plugin returned no reply'))
   }
 
-  /** Writes and sends one message; a reply that cannot be written is SERVFAIL. Returns false if the client is gone. */
+  /** As `#deliver`, for an exchange. */
   send(block: Block | undefined, query: Query, exchange: Exchange, reply: Message): boolean {
+    const sent = this.#deliver(block, query, exchange.origin, reply)
+    exchange.sent = this.#length
+    return sent
+  }
+
+  /** Writes and sends one message, of `#length` octets; a reply that cannot be written is SERVFAIL. Returns false if the client is gone. */
+  #deliver(block: Block | undefined, query: Query, origin: Origin, reply: Message): boolean {
     let length: number
     try {
       length = writeReply(query, reply, this.#out, START)
@@ -182,17 +208,23 @@ export class Dispatcher {
       this.#log.error(`reply to ${query.name} cannot be written: ${error instanceof WireError ? error.message : (error as Error).stack}`)
       length = writeReply(query, Message.reply(query.message, RCODE.SERVFAIL), this.#out, START)
     }
-    exchange.sent = length
-    if (block === undefined || block.finishers.length === 0) return exchange.origin.send(this.#out, START, length)
+    this.#length = length
+    if (block === undefined || block.finishers.length === 0) return origin.send(this.#out, START, length)
     let bytes: Buffer = this.#out.subarray(START, START + length)
     for (const finish of block.finishers) bytes = finish(bytes, query)
-    return this.sendBytes(exchange, bytes)
+    return this.#sendOctets(origin, bytes)
+  }
+
+  #sendOctets(origin: Origin, bytes: Buffer): boolean {
+    if (bytes.buffer !== this.#out.buffer || bytes.byteOffset !== START) this.#out.set(bytes, START)
+    this.#length = bytes.length
+    return origin.send(this.#out, START, bytes.length)
   }
 
   sendBytes(exchange: Exchange, bytes: Buffer): boolean {
-    if (bytes.buffer !== this.#out.buffer || bytes.byteOffset !== START) this.#out.set(bytes, START)
+    const sent = this.#sendOctets(exchange.origin, bytes)
     exchange.sent = bytes.length
-    return exchange.origin.send(this.#out, START, bytes.length)
+    return sent
   }
 
   async #stream(block: Block, query: Query, exchange: Exchange, reply: MessageStream): Promise<void> {

@@ -13,39 +13,36 @@ const QR = 0x8000
 /** ACCEPT, IGNORE, or the rcode of the refusal (FORMERR, NOTIMP). Looks at the twelve octets of the header. */
 export function admit(bytes: Buffer, length: number): number {
   if (length < 12) return IGNORE
-  const flags = bytes.readUInt16BE(2)
+  const flags = (bytes[2]! << 8) | bytes[3]!
   if ((flags & QR) !== 0) return IGNORE
   const opcode = (flags >> 11) & 0xf
   if (opcode !== OPCODE.QUERY && opcode !== OPCODE.NOTIFY) return RCODE.NOTIMP
   // NOTIFY may carry a SOA as answer (RFC 1996 §3.7), IXFR one as authority (RFC 1995 §3); OPT and TSIG are the two additional records.
-  const counts = bytes.readUInt16BE(4) === 1 && bytes.readUInt16BE(6) <= 1 && bytes.readUInt16BE(8) <= 1 && bytes.readUInt16BE(10) <= 2
-  return counts ? ACCEPT : RCODE.FORMERR
-}
-
-/** What an admitted message turned out to be. */
-export interface Admitted {
-  readonly message: Message
-  /** Of a message that cannot be decoded: the question as far as it could be read. */
-  readonly question: Question | undefined
-  readonly malformed: boolean
+  const high = bytes[4]! | bytes[6]! | bytes[8]! | bytes[10]!
+  return high === 0 && bytes[5] === 1 && bytes[7]! <= 1 && bytes[9]! <= 1 && bytes[11]! <= 2 ? ACCEPT : RCODE.FORMERR
 }
 
 /**
  * Decodes an admitted query whole, so that no plugin meets octets that cannot be read. A message that ends before its counted records is
- * taken as if it had not counted them: `bytes` is corrected in place.
+ * taken as if it had not counted them: `bytes` is corrected in place. Throws WireError for what is malformed.
  */
-export function decodeQuery(bytes: Buffer, length: number): Admitted {
+export function decodeQuery(bytes: Buffer, length: number): Message {
   if (length === 12) bytes.fill(0, 4, 12)
-  let message = Message.view(bytes, 0, length)
-  let question: Question | undefined
+  let message = Message.received(bytes, 0, length)
+  if (message.full >= 0) return message
+  const { question } = message
+  if (question !== undefined && dropMissing(bytes, length, question.end)) message = Message.received(bytes, 0, length)
+  checkOptions(message.edns)
+  return message
+}
+
+/** Of a message that cannot be decoded: its question, as far as it could be read. */
+export function legibleQuestion(bytes: Buffer, length: number): Question | undefined {
   try {
-    question = message.question
-    if (question !== undefined && dropMissing(bytes, length, question.end)) message = Message.view(bytes, 0, length)
-    checkOptions(message.edns)
-    return { message, question, malformed: false }
+    return Message.view(bytes, 0, length).question
   } catch (error) {
-    if (!(error instanceof WireError)) throw error
-    return { message, question, malformed: true }
+    if (error instanceof WireError) return undefined
+    throw error
   }
 }
 

@@ -11,41 +11,61 @@ export interface Site {
   readonly block: Block
 }
 
+/** Blocks that serve one zone, in the order of their views. */
+interface ZoneSites {
+  readonly zone: Name
+  readonly sites: Site[]
+}
+
+/** So many zones are looked through one by one in less time than one is looked up. */
+const FEW = 8
+
 export class Router {
   /** Whether classes other than IN are let in. */
   readonly chaos: boolean
   readonly sites: readonly Site[]
-  readonly #zones = new Map<string, Site[]>()
+  /** Most labels first. */
+  readonly #zones: readonly ZoneSites[]
+  readonly #byKey = new Map<string, ZoneSites>()
 
   constructor(sites: readonly Site[]) {
     this.sites = sites
     this.chaos = sites.some(({ block }) => block.chaos)
     for (const site of sites) {
-      const same = this.#zones.get(site.name.key)
-      if (same === undefined) this.#zones.set(site.name.key, [site])
-      else same.push(site)
+      const same = this.#byKey.get(site.name.key)
+      if (same === undefined) this.#byKey.set(site.name.key, { zone: site.name, sites: [site] })
+      else same.sites.push(site)
     }
+    this.#zones = [...this.#byKey.values()].sort((a, b) => b.zone.labelCount - a.zone.labelCount)
   }
 
   /** Sets zone, view and metadata of the query. undefined: refused. */
   route(query: Query): Block | undefined {
-    const key = query.name.key
+    const { name, type } = query
     let child: Site | undefined
-    for (let at = 0; at < key.length; at += key.charCodeAt(at) + 1) {
-      const sites = this.#zones.get(at === 0 ? key : key.slice(at))
-      if (sites === undefined) continue
+    const zones = this.#zones.length <= FEW ? this.#zones : this.#covering(name.key)
+    for (let i = 0; i < zones.length; i++) {
+      const { zone, sites } = zones[i]!
+      if (!name.isUnder(zone)) continue
+      if (zone.isRoot && child !== undefined) break
       const site = this.#choose(sites, query)
       if (site === REFUSE) return undefined
       if (site === undefined) continue
-      if (query.type !== TYPE.DS) return enter(site, query)
+      if (type !== TYPE.DS || zone.isRoot) return enter(site, query)
       // DS lives at the parent (RFC 4035 §2.4): go on looking, come back here if no block serves a parent.
       child = site
     }
-    if (child !== undefined) return enter(child, query)
-    const root = this.#zones.get('')
-    if (root === undefined) return undefined
-    const site = this.#choose(root, query)
-    return site === undefined || site === REFUSE ? undefined : enter(site, query)
+    return child === undefined ? undefined : enter(child, query)
+  }
+
+  /** The zones that a name is in, most labels first. */
+  #covering(key: string): ZoneSites[] {
+    const found: ZoneSites[] = []
+    for (let at = 0; ; at += key.charCodeAt(at) + 1) {
+      const zone = this.#byKey.get(key.slice(at))
+      if (zone !== undefined) found.push(zone)
+      if (at >= key.length) return found
+    }
   }
 
   #choose(sites: readonly Site[], query: Query): Site | typeof REFUSE | undefined {

@@ -34,6 +34,10 @@ export function replyLimit(query: Query): number {
 /** Writes `reply` as the answer to `query` at `at` of `out` and returns its length. Throws WireError if it cannot be written. */
 export function writeReply(query: Query, reply: Message, out: Buffer, at: number): number {
   const limit = replyLimit(query)
+  if (reply.isPlain) {
+    const length = sendPlain(query, reply, out, at, limit)
+    if (length > 0) return length
+  }
   return (reply.fromOctets && copyReply(query, reply, out, at, limit)) || encodeReply(query, reply, out, at, limit)
 }
 
@@ -46,7 +50,28 @@ function encodeReply(query: Query, reply: Message, out: Buffer, at: number, limi
 }
 
 const sameQuestion = (query: Query, question: Question | undefined): boolean =>
-  question !== undefined && question.name.key === query.name.key && question.type === query.type && question.class === query.class
+  question === query.message.question ||
+  (question !== undefined && question.name.key === query.name.key && question.type === query.type && question.class === query.class)
+
+/** A kept reply to the question that was asked: copied, with an OPT record behind it for a client that sent one without options. 0: that does not do. */
+function sendPlain(query: Query, reply: Message, out: Buffer, at: number, limit: number): number {
+  const client = query.message.edns
+  const { question, length } = reply
+  if (client === undefined) {
+    if (length > limit || !sameQuestion(query, question)) return 0
+    reply.encode(out, at, limit)
+  } else {
+    if (client.options.length > 0 || length + OPT_HEADER > limit || !sameQuestion(query, question)) return 0
+    reply.encode(out, at, limit)
+    out[at + 11]!++
+    if (out[at + 11] === 0) out[at + 10]!++
+    optLength = 0
+    writeOpt(query, client, 0, out, at + length)
+  }
+  out[at] = query.message.id >>> 8
+  out[at + 1] = query.message.id
+  return client === undefined ? length : length + OPT_HEADER
+}
 
 /** Offset behind the last record of the reply in hand, or of its OPT record, which then is the last; counted from its start. */
 let recordsEnd = 0
@@ -80,13 +105,19 @@ function copyReply(query: Query, reply: Message, out: Buffer, at: number, limit:
 /** An OPT record without options takes the place of the reply's own, or comes behind its records. */
 function writeOpt(query: Query, client: Edns, extended: number, out: Buffer, at: number): void {
   const flags = optLength > 0 ? out.readUInt16BE(at + 7) & (Z_KEPT | DO) : client.z & Z_KEPT
+  const bits = flags | (client.dnssecOk ? DO : 0)
+  const size = query.lowered ?? client.size
   out[at] = 0
-  out.writeUInt16BE(TYPE.OPT, at + 1)
-  out.writeUInt16BE(query.lowered ?? client.size, at + 3)
+  out[at + 1] = 0
+  out[at + 2] = TYPE.OPT
+  out[at + 3] = size >>> 8
+  out[at + 4] = size
   out[at + 5] = extended
   out[at + 6] = 0
-  out.writeUInt16BE(flags | (client.dnssecOk ? DO : 0), at + 7)
-  out.writeUInt16BE(0, at + 9)
+  out[at + 7] = bits >>> 8
+  out[at + 8] = bits
+  out[at + 9] = 0
+  out[at + 10] = 0
 }
 
 /** Finds `recordsEnd` and `optLength`. false: OPT is not last, there is a TSIG, or these octets are no reply to one question. */

@@ -35,6 +35,8 @@ function shuffle(records: RR[], random: Random): RR[] {
 
 /** `round_robin`: addresses and MX in random order, in all sections. On the octets wherever that is enough. */
 export function roundRobin(reply: Message, random: Random): Message {
+  const { layout } = reply
+  if (layout !== undefined && !layout.mixed && layout.addresses.length < 2) return reply
   const quick = reply.shuffled(random(0x7fffffff) + 1)
   if (quick !== undefined) return quick
   const { answers, authorities, additionals } = reply

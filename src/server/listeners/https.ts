@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createSecureServer, type Http2SecureServer, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2'
 import type { Socket } from 'node:net'
-import { Message, RCODE } from '../../dns/index.js'
+import { Message, RCODE, WireError } from '../../dns/index.js'
 import type { Counter, MetricFamily, Peer } from '../../plugins/contract.js'
 import { ACCEPT, admit, decodeQuery } from '../door.js'
 import { familyOf, plainAddress } from './addresses.js'
@@ -128,8 +128,7 @@ export class HttpsServer {
   }
 
   #message(bytes: Buffer | undefined, request: Request, response: Response): void {
-    if (bytes === undefined || admit(bytes, bytes.length) !== ACCEPT || decodeQuery(bytes, bytes.length).malformed)
-      this.#refuse(response, 400, 'invalid request')
+    if (bytes === undefined || admit(bytes, bytes.length) !== ACCEPT || !isLegible(bytes)) this.#refuse(response, 400, 'invalid request')
     else this.#deps.receive(this.#listener, bytes, bytes.length, new HttpOrigin(this, request, response))
   }
 
@@ -219,4 +218,14 @@ function maxAge(body: Buffer): number {
   const records = [...message.answers, ...message.authorities, ...message.additionals]
   if ((message.rcode !== RCODE.NOERROR && message.rcode !== RCODE.NXDOMAIN) || records.length === 0) return DEFAULT_AGE
   return records.reduce((age, { ttl }) => Math.min(age, ttl), MAX_AGE)
+}
+
+function isLegible(bytes: Buffer): boolean {
+  try {
+    decodeQuery(bytes, bytes.length)
+    return true
+  } catch (error) {
+    if (error instanceof WireError) return false
+    throw error
+  }
 }
