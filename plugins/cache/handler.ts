@@ -437,8 +437,15 @@ const replyIn = (outcome: Outcome): Reply => outcome.reply
 /** The query without its client: octets of its own and a fresh span of time. By TCP nothing is cut short. */
 function detached(query: Query, clock: Clock, proto: Proto): Query {
   const received = clock.monotonic()
-  const arrival = { ...query.arrival, proto, received, deadline: received + (query.deadline - query.arrival.received) }
-  const { message } = query
+  const { message, peer } = query
+  const { address, port, family, localAddress, localPort } = peer
+  const arrival = {
+    ...query.arrival,
+    peer: { address, port, family, localAddress, localPort },
+    proto,
+    received,
+    deadline: received + (query.deadline - query.arrival.received),
+  }
   const copy = new Query(Message.view(message.toBuffer()), arrival, true, query.depth)
   copy.zone = query.zone
   copy.view = query.view

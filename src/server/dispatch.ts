@@ -18,17 +18,15 @@ import type { Block } from './block.js'
 import { Deadlines, type Waiting } from './deadline.js'
 import { ACCEPT, admit, decodeQuery, IGNORE, legibleQuestion } from './door.js'
 import type { Listener } from './listeners/listener.js'
-import type { Origin } from './listeners/ports.js'
+import { type Origin, HEADROOM as START } from './listeners/ports.js'
 import type { Router } from './router.js'
-import { writeReply } from './send.js'
+import { replyLimit, writeReply } from './send.js'
 
 /** Milliseconds that a query may take in all. Plugins that wait give up earlier by themselves. */
 const QUERY_TIME = 10_000
 /** Queries of a thread that may wait at once; further ones are not answered. */
 const MAX_WAITING = 16_384
 const NO_OPTIONS: readonly EdnsOption[] = []
-/** In front of the message there is room for the length that TCP wants. */
-const START = 2
 const BADVERS_EDNS: Edns = { size: 0, extendedRcode: RCODE.BADVERS >> 4, version: 0, dnssecOk: false, z: 0, options: [] }
 
 /** What of a generation the dispatcher needs. */
@@ -159,6 +157,8 @@ export class Dispatcher {
       this.#settle(block, query, exchange, result)
       return
     }
+    // Shed or not, the chain goes on with the octets.
+    exchange.origin.retain()
     if (this.#deadlines.size >= MAX_WAITING) {
       this.#shed.inc()
       result.catch((error) => this.#log.debug(`shed query failed: ${error}`))
@@ -201,16 +201,17 @@ export class Dispatcher {
 
   /** Writes and sends one message, of `#length` octets; a reply that cannot be written is SERVFAIL. Returns false if the client is gone. */
   #deliver(block: Block | undefined, query: Query, origin: Origin, reply: Message): boolean {
+    const out = origin.room(replyLimit(query)) ?? this.#out
     let length: number
     try {
-      length = writeReply(query, reply, this.#out, START)
+      length = writeReply(query, reply, out, START)
     } catch (error) {
       this.#log.error(`reply to ${query.name} cannot be written: ${error instanceof WireError ? error.message : (error as Error).stack}`)
-      length = writeReply(query, Message.reply(query.message, RCODE.SERVFAIL), this.#out, START)
+      length = writeReply(query, Message.reply(query.message, RCODE.SERVFAIL), out, START)
     }
     this.#length = length
-    if (block === undefined || block.finishers.length === 0) return origin.send(this.#out, START, length)
-    let bytes: Buffer = this.#out.subarray(START, START + length)
+    if (block === undefined || block.finishers.length === 0) return origin.send(out, START, length)
+    let bytes: Buffer = out.subarray(START, START + length)
     for (const finish of block.finishers) bytes = finish(bytes, query)
     return this.#sendOctets(origin, bytes)
   }
@@ -228,7 +229,7 @@ export class Dispatcher {
   }
 
   async #stream(block: Block, query: Query, exchange: Exchange, reply: MessageStream): Promise<void> {
-    exchange.wait(query)
+    if (exchange.wait(query)) exchange.origin.retain()
     try {
       for await (const message of reply.stream) {
         if (!this.send(block, query, exchange, message)) break
@@ -292,11 +293,12 @@ class Exchange implements Waiting {
     this.deadline = arrival.deadline
   }
 
-  /** The chain needs time: the generation is kept until the end. */
-  wait(query: Query): void {
-    if (this.#query !== undefined) return
+  /** The chain needs time: the generation is kept until the end. false: it was so already. */
+  wait(query: Query): boolean {
+    if (this.#query !== undefined) return false
     this.#query = query
     this.#serving.began()
+    return true
   }
 
   end(): void {

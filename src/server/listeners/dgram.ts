@@ -69,6 +69,10 @@ class DgramOrigin implements Origin, Peer {
   get peer(): Peer {
     return this
   }
+  retain(): void {}
+  room(): undefined {
+    return undefined
+  }
   send(data: Buffer, offset: number, length: number): boolean {
     this.#port.send(data, offset, length, this.#remote)
     return true

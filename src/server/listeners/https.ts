@@ -175,6 +175,10 @@ class HttpOrigin implements Origin {
     }
   }
 
+  retain(): void {}
+  room(): undefined {
+    return undefined
+  }
   /** One response carries one message: of a stream, the last. */
   send(data: Buffer, offset: number, length: number): boolean {
     this.#body = Buffer.from(data.subarray(offset, offset + length))

@@ -2,10 +2,20 @@
 import type { Socket } from 'node:net'
 import type { Peer, Proto } from '../../plugins/contract.js'
 
-/** Where a query came from, and where what answers it goes. Used for one query. */
+/** Where a query came from, and where what answers it goes. Used for one query; without `retain`, others may get it once the handler has returned. */
 export interface Origin {
   readonly peer: Peer
   readonly proto: Proto
+  /**
+   * The answer takes time: from here on the octets of the query, the peer and this are nobody else's. Called at most once, before the
+   * handler returns.
+   */
+  retain(): void
+  /**
+   * Room for a message of up to `limit` octets that begins at `HEADROOM`, which `send` then need not copy. undefined: bring your own.
+   * Good until `send`, or until somebody else asks.
+   */
+  room(limit: number): Buffer | undefined
   /**
    * Sends the message at `offset`…`offset + length` of `data`. The two octets before `offset` may be written to; nothing of it is kept.
    * false: the client is gone.
@@ -17,7 +27,10 @@ export interface Origin {
   drained(): Promise<void> | undefined
 }
 
-/** Octets of one datagram; the buffer belongs to the receiver. */
+/** Octets in front of a message that is to be sent: room for the length that TCP wants. */
+export const HEADROOM = 2
+
+/** Octets 0…`length` of one datagram or frame. They may be changed, and are others once this has returned, save after `origin.retain()`. */
 export type PacketHandler = (data: Buffer, length: number, origin: Origin) => void
 
 /** One bound UDP socket. */

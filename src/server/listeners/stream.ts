@@ -260,6 +260,10 @@ class StreamOrigin implements Origin {
   get peer(): Peer {
     return this.#connection.peer
   }
+  retain(): void {}
+  room(): undefined {
+    return undefined
+  }
   send(data: Buffer, offset: number, length: number): boolean {
     return this.#connection.send(data, offset, length)
   }
