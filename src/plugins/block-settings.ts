@@ -14,4 +14,5 @@ export const blockSettings = (): BlockSettings => ({
   timeouts: { read: 0, write: 0, idle: 0 },
   maxTcpQueries: undefined,
   httpsMaxConnections: undefined,
+  sockets: undefined,
 })

@@ -279,6 +279,8 @@ export interface BlockConfig {
   timeouts: { read: number; write: number; idle: number }
   /** Queries on one TCP or TLS connection before it is closed; undefined: no limit. */
   maxTcpQueries: number | undefined
+  /** Sockets per address, and so serving threads (`multisocket`); undefined: not said. */
+  sockets: number | undefined
   /** HTTPS connections at once (`https` directive); undefined: the default. */
   httpsMaxConnections: number | undefined
 }

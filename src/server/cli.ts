@@ -54,14 +54,13 @@ async function runServer({ values, switches, rest }: Flags): Promise<number> {
   })
 }
 
-function threadCount(text: string | undefined): number {
-  if (text === undefined) return 1
+/** Each costs some 10 MB. */
+const MAX_THREADS = 256
+
+function threadCount(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
   const count = Number(text)
-  if (!Number.isInteger(count) || count < 1 || count > 256)
-    throw new UsageError(`invalid value ${JSON.stringify(text)} for flag -threads: expected 1 to 256`)
-  if (count > 1) {
-    process.stderr.write('Warning: several serving threads are not built yet; serving with one\n')
-    return 1
-  }
+  if (!Number.isInteger(count) || count < 1 || count > MAX_THREADS)
+    throw new UsageError(`invalid value ${JSON.stringify(text)} for flag -threads: expected 1 to ${MAX_THREADS}`)
   return count
 }

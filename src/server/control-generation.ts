@@ -17,7 +17,7 @@ import type { Loggers } from './log.js'
 import type { PluginEntry } from './protocol.js'
 
 /** These only edit the block, which control parts look at (paths, names of servers): so they are set up here as well. */
-const BLOCK_EDITORS: ReadonlySet<string> = new Set(['root', 'bind', 'debug', 'view'])
+const BLOCK_EDITORS: ReadonlySet<string> = new Set(['root', 'multisocket', 'bind', 'debug', 'view'])
 
 export interface ControlSurroundings {
   readonly clock: Clock
@@ -56,6 +56,11 @@ export class ControlGeneration {
 
   get debug(): boolean {
     return this.#blocks.some(({ config }) => config.debug)
+  }
+
+  /** Serving threads that `multisocket` asks for; the largest number counts, as all threads serve all blocks. */
+  get threads(): number {
+    return Math.max(1, ...this.#blocks.map(({ config }) => config.sockets ?? 1))
   }
 
   /** By directive over all blocks, as set-up in the serving threads goes. What is wrong with a plugin's options, those say. */

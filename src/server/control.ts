@@ -12,7 +12,8 @@ import { SlotMetrics } from './metrics.js'
 import type { FromServing, PluginEntry } from './protocol.js'
 import { MetricsHub } from './scrape.js'
 import { Sources } from './sources.js'
-import { type ServingThread, ServingThreads, type Spawn } from './threads.js'
+import type { ServingThread, Spawn } from './thread.js'
+import { ServingThreads } from './threads.js'
 
 /** Milliseconds that queries in flight get at the end. */
 const GRACE_MS = 5_000
@@ -21,7 +22,8 @@ const OWN_METRICS = -1
 
 export interface ControlOptions extends LoadOptions {
   readonly input: ConfigInput
-  readonly threads: number
+  /** Number of serving threads, whatever the Corefile says of it; undefined: `multisocket` decides. */
+  readonly threads: number | undefined
   readonly spawn: Spawn
   readonly loggers: Loggers
   readonly clock: Clock
@@ -66,7 +68,7 @@ export class Control {
       },
       retired: (generation: number) => this.#retired(generation),
     }
-    this.#threads = new ServingThreads(options.threads, options.spawn, events, this.#log)
+    this.#threads = new ServingThreads(options.spawn, events, this.#log)
     this.#failed = this.#metrics.counter('coredns_reload_failed_total', 'Counter of the number of failed reload attempts.', []).with()
     this.#process = this.#makeProcess()
   }
@@ -154,7 +156,7 @@ export class Control {
       stage = await this.#http.stage(next.http)
       await this.#sources.start(next.id)
       asked = true
-      const { listening, warnings } = await this.#threads.prepare(next.id, corefile)
+      const { listening, warnings } = await this.#threads.prepare(next.id, corefile, this.#options.threads ?? next.threads)
       for (const warning of warnings) this.#log.warning(warning)
       ready(listening)
       await next.start()

@@ -10,7 +10,7 @@ export const FLAGS: readonly { readonly name: string; readonly value?: string; r
   { name: 'plugin-cfg', value: 'string', help: 'Table of further plugins and their places in the order, as plugin.cfg' },
   { name: 'plugins', help: 'List installed plugins' },
   { name: 'quiet', help: 'Quiet mode (no initialization output)' },
-  { name: 'threads', value: 'int', help: 'Serving threads (default 1)' },
+  { name: 'threads', value: 'int', help: 'Serving threads (default: as multisocket says, else 1)' },
   { name: 'version', help: 'Show version' },
 ]
 

@@ -16,7 +16,8 @@ export interface ServeOptions {
   readonly input: ConfigInput
   readonly port: string
   readonly plugins: readonly PluginEntry[]
-  readonly threads: number
+  /** undefined: as the Corefile says. */
+  readonly threads: number | undefined
   readonly quiet: boolean
   readonly pidfile: string | undefined
   /** Printed when all is served. */

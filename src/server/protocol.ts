@@ -1,6 +1,7 @@
 /** What control and a serving thread say to each other. Plain data: it crosses a MessagePort, or a direct channel in tests. */
 import type { Corefile } from '../corefile/tree.js'
 import type { PluginEntry } from '../plugins/load.js'
+import type { Claim } from './listeners/ports.js'
 
 export type { PluginEntry }
 
@@ -8,11 +9,30 @@ export interface ServingOptions {
   /** Default port of `dns://` keys (-dns.port). */
   readonly port: string
   readonly plugins: readonly PluginEntry[]
+  /** `count` as it is at the start; a `prepare` brings its own. */
   readonly thread: { readonly index: number; readonly count: number }
 }
 
+/** Ports that were bound, by `server` label: where the Corefile leaves the choice to the system, all threads must have the same. */
+export type Ports = readonly (readonly [server: string, port: number])[]
+
 export type ToServing =
-  | { readonly kind: 'prepare'; readonly generation: number; readonly corefile: Corefile }
+  | {
+      readonly kind: 'prepare'
+      readonly generation: number
+      readonly corefile: Corefile
+      /** Number of serving threads of this generation. */
+      readonly count: number
+      readonly claim: Claim
+      /** What other threads have bound already. undefined: set everything up and wait for `open`. */
+      readonly ports: Ports | undefined
+    }
+  /** The first thread has its sockets: those of this one come beside them. */
+  | { readonly kind: 'open'; readonly generation: number; readonly ports: Ports }
+  /** Other threads will want the addresses that this one has, and will have. Answered by `shared`. */
+  | { readonly kind: 'share' }
+  /** No other thread has them any more. */
+  | { readonly kind: 'unshare' }
   | { readonly kind: 'commit'; readonly generation: number }
   | { readonly kind: 'abort'; readonly generation: number }
   /** Stop accepting, let what is in flight finish (at most `graceMs`), shut plugins down, say `stopped`. */
@@ -38,7 +58,15 @@ export type FromServing =
   /** Sent once, when the thread can take messages. */
   | { readonly kind: 'online' }
   /** `listening`: lines for the start-up banner, in Corefile order ("example.org.:1053", "tls://.:853"). */
-  | { readonly kind: 'prepared'; readonly generation: number; readonly listening: readonly string[]; readonly warnings: readonly string[] }
+  | {
+      readonly kind: 'prepared'
+      readonly generation: number
+      readonly listening: readonly string[]
+      readonly warnings: readonly string[]
+      readonly ports: Ports
+    }
+  /** `error`: why this machine or this moment does not allow it. */
+  | { readonly kind: 'shared'; readonly error: string | undefined }
   | { readonly kind: 'failed'; readonly generation: number; readonly error: FailureText }
   | { readonly kind: 'committed'; readonly generation: number }
   /** The generation's last query is answered and its plugins are shut down. */

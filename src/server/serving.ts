@@ -3,11 +3,12 @@ import type { Clock, Logger, MetricsScope, PluginModule, Timer } from '../plugin
 import { bannerLines } from './block.js'
 import { Dispatcher } from './dispatch.js'
 import { Generation, type Place } from './generation.js'
-import { openDgramPort } from './listeners/dgram.js'
+import { dgramPorts } from './listeners/dgram.js'
 import { Listener, type ListenerDeps } from './listeners/listener.js'
-import type { Binding } from './listeners/ports.js'
+import type { Binding, Claim } from './listeners/ports.js'
+import { Sharing } from './listeners/sharing.js'
 import { Sockets } from './listeners/sockets.js'
-import type { Channel, FromServing, PluginEntry, ServingOptions, ToServing } from './protocol.js'
+import type { Channel, FromServing, PluginEntry, Ports, ServingOptions, ToServing } from './protocol.js'
 import { Replicas, SharedValues } from './shared.js'
 
 /** What the serving half gets from its surroundings. */
@@ -42,6 +43,12 @@ interface Prepared {
   readonly rollback: () => void
 }
 
+/** Set up and started, without sockets: those of another thread come first. */
+interface Waiting {
+  readonly generation: Generation
+  readonly claim: Claim
+}
+
 class ServingThread {
   readonly #channel: Channel<FromServing, ToServing>
   readonly #options: ServingOptions
@@ -56,6 +63,7 @@ class ServingThread {
   readonly #generations = new Map<number, Generation>()
   #listeners = new Map<string, Listener>()
   #current: Generation | undefined
+  #waiting: Waiting | undefined
   #prepared: Prepared | undefined
   #heart: Timer | undefined
   /** Changes of configuration, one after the other. */
@@ -66,7 +74,8 @@ class ServingThread {
     this.#options = options
     this.#deps = deps
     this.#log = deps.logger('')
-    this.#sockets = new Sockets(this.#log, deps.clock, openDgramPort)
+    const sharing = new Sharing(async () => (await import('./native/libc.js')).loadLibc())
+    this.#sockets = new Sockets(this.#log, deps.clock, sharing, dgramPorts(sharing))
     this.#dispatcher = new Dispatcher(deps.clock, this.#log, deps.metrics, (id) => this.#generations.get(id))
     this.#shared = new SharedValues(this.#log)
     this.#replicas = new Replicas(channel, this.#log)
@@ -83,6 +92,15 @@ class ServingThread {
     switch (message.kind) {
       case 'prepare':
         this.#inTurn(() => this.#prepare(message))
+        break
+      case 'open':
+        this.#inTurn(() => this.#openWaiting(message))
+        break
+      case 'share':
+        this.#inTurn(() => this.#share())
+        break
+      case 'unshare':
+        this.#inTurn(() => this.#sockets.share(false))
         break
       case 'commit':
         this.#inTurn(() => this.#commit(message.generation))
@@ -112,44 +130,80 @@ class ServingThread {
     })
   }
 
-  async #prepare({ generation: id, corefile }: Extract<ToServing, { kind: 'prepare' }>): Promise<void> {
+  async #prepare({ generation: id, corefile, count, claim, ports }: Extract<ToServing, { kind: 'prepare' }>): Promise<void> {
     const outliving = { shared: this.#shared, replicas: this.#replicas, fatal: (line: string) => this.#fatal(line) }
+    const options = { ...this.#options, thread: { index: this.#options.thread.index, count } }
     let generation: Generation | undefined
     try {
-      generation = new Generation(id, corefile, this.#options, this.#deps, outliving)
+      generation = new Generation(id, corefile, options, this.#deps, outliving)
       this.#generations.set(id, generation)
       await generation.setUp()
       await generation.start()
-      this.#prepared = await this.#open(generation)
-      const listening = generation.places.flatMap((place) => banner(place, this.#prepared!.listeners.get(place.server)!))
-      this.#channel.post({ kind: 'prepared', generation: id, listening, warnings: generation.warnings })
+      if (ports === undefined) this.#waiting = { generation, claim }
+      else await this.#finish(generation, claim, ports)
     } catch (error) {
-      await generation?.shutDown('reload')
-      this.#generations.delete(id)
-      const { message, stack } = error instanceof Error ? error : new Error(String(error))
-      this.#channel.post({ kind: 'failed', generation: id, error: { message, stack } })
+      await this.#giveUp(id, error)
     }
   }
 
+  async #openWaiting({ generation: id, ports }: Extract<ToServing, { kind: 'open' }>): Promise<void> {
+    const waiting = this.#waiting
+    if (waiting?.generation.id !== id) return
+    this.#waiting = undefined
+    try {
+      await this.#finish(waiting.generation, waiting.claim, ports)
+    } catch (error) {
+      await this.#giveUp(id, error)
+    }
+  }
+
+  /** The last step of a preparation. */
+  async #finish(generation: Generation, claim: Claim, ports: Ports): Promise<void> {
+    const prepared = await this.#open(generation, claim, new Map(ports))
+    this.#prepared = prepared
+    this.#channel.post({
+      kind: 'prepared',
+      generation: generation.id,
+      listening: generation.places.flatMap((place) => banner(place, prepared.listeners.get(place.server)!)),
+      warnings: generation.warnings,
+      ports: [...prepared.listeners].map(([server, { port }]) => [server, port] as const),
+    })
+  }
+
+  async #giveUp(id: number, reason: unknown): Promise<void> {
+    await this.#generations.get(id)?.shutDown('reload')
+    this.#generations.delete(id)
+    const { message, stack } = reason instanceof Error ? reason : new Error(String(reason))
+    this.#channel.post({ kind: 'failed', generation: id, error: { message, stack } })
+  }
+
+  async #share(): Promise<void> {
+    const error = await this.#sockets.share(true).then(
+      () => undefined,
+      (reason: Error) => reason.message,
+    )
+    this.#channel.post({ kind: 'shared', error })
+  }
+
   /** Binds what is missing. Where the system picks the port it must be free for UDP as well, so that is tried again. */
-  async #open(generation: Generation): Promise<Prepared> {
+  async #open(generation: Generation, claim: Claim, ports: ReadonlyMap<string, number>): Promise<Prepared> {
     for (let i = 1; ; i++) {
       const listeners = new Map<string, Listener>()
       for (const place of generation.places) {
-        listeners.set(place.server, this.#listeners.get(place.server) ?? (await this.#listener(place)))
+        listeners.set(place.server, this.#listeners.get(place.server) ?? (await this.#listener(place, ports)))
       }
       const bindings = [...listeners.values()].flatMap(bindingsOf)
       checkClashes(bindings, listeners)
       try {
-        return { generation, listeners, bindings, rollback: await this.#sockets.open(bindings) }
+        return { generation, listeners, bindings, rollback: await this.#sockets.open(bindings, claim) }
       } catch (error) {
         if (i >= PORT_TRIES || generation.places.every(({ port }) => port !== 0)) throw error
       }
     }
   }
 
-  async #listener({ transport, host, port, server, service }: Place): Promise<Listener> {
-    const actual = port === 0 ? await Sockets.freePort(host) : port
+  async #listener({ transport, host, port, server, service }: Place, ports: ReadonlyMap<string, number>): Promise<Listener> {
+    const actual = port === 0 ? (ports.get(server) ?? (await Sockets.freePort(host))) : port
     return new Listener(transport, host, actual, server, service, this.#listenerDeps)
   }
 
@@ -179,15 +233,27 @@ class ServingThread {
   }
 
   async #abort(id: number): Promise<void> {
-    if (this.#prepared?.generation.id !== id) return
-    const { generation, listeners, rollback } = this.#prepared
-    this.#prepared = undefined
-    rollback()
-    for (const [server, listener] of listeners) if (!this.#listeners.has(server)) listener.close()
+    const generation = this.#callOff(id)
+    if (generation === undefined) return
     await generation.drain(DRAIN_MS)
     await generation.shutDown('reload')
     this.#generations.delete(id)
     this.#channel.post({ kind: 'retired', generation: id })
+  }
+
+  /** Closes what the preparation of this generation has opened. undefined: it was not prepared, or failed. */
+  #callOff(id: number): Generation | undefined {
+    if (this.#waiting?.generation.id === id) {
+      const { generation } = this.#waiting
+      this.#waiting = undefined
+      return generation
+    }
+    if (this.#prepared?.generation.id !== id) return undefined
+    const { generation, listeners, rollback } = this.#prepared
+    this.#prepared = undefined
+    rollback()
+    for (const [server, listener] of listeners) if (!this.#listeners.has(server)) listener.close()
+    return generation
   }
 
   async #stop(graceMs: number): Promise<void> {

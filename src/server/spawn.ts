@@ -8,7 +8,7 @@ import { BufferedSink, Loggers } from './log.js'
 import { SlotMetrics } from './metrics.js'
 import type { Channel, FromServing, PluginEntry, ServingOptions, ToServing } from './protocol.js'
 import { type ServingDeps, startServing } from './serving.js'
-import type { ServingHandle, Spawn } from './threads.js'
+import type { ServingHandle, Spawn } from './thread.js'
 
 /** Runs the serving half on this end of a channel, with everything it needs. */
 export function serveOn(channel: Channel<FromServing, ToServing>, options: ServingOptions, over: Partial<ServingDeps> = {}): void {

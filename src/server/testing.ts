@@ -27,6 +27,8 @@ export interface ServerOptions {
   readonly plugins?: Readonly<Record<string, PluginModule | { readonly module: PluginModule; readonly before: string }>>
   /** Table of further plugins, as `--plugin-cfg`. */
   readonly pluginCfg?: string
+  /** Serving threads, whatever `multisocket` says. Here they all live in the test's own thread. */
+  readonly threads?: number
 }
 
 export interface AskOptions {
@@ -74,7 +76,7 @@ export async function startServer(options: ServerOptions): Promise<TestServer> {
     input: input(options.corefile),
     port: '0',
     plugins: entries,
-    threads: 1,
+    threads: options.threads,
     spawn: directSpawn('0', entries, { loadModule: load }),
     loggers,
     clock: realClock,

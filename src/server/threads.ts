@@ -1,16 +1,8 @@
 /** The serving threads as control sees them: spoken to together, watched, and replaced when they die or hang. */
 import type { Corefile } from '../corefile/tree.js'
 import type { Logger } from '../plugins/contract.js'
-import type { Channel, FromServing, ToServing } from './protocol.js'
-
-/** One running serving half, in a Worker or in this thread. */
-export interface ServingHandle {
-  readonly channel: Channel<ToServing, FromServing>
-  /** Called once when it has ended, for whatever reason. */
-  onExit(listener: (error: Error | undefined) => void): void
-  terminate(): Promise<void>
-}
-export type Spawn = (index: number, count: number) => ServingHandle
+import type { FromServing, Ports } from './protocol.js'
+import { ask, commit, end, type Prepared, prepare, ServingThread, type Spawn, share, type Waiter } from './thread.js'
 
 /** Milliseconds. A thread that is silent for `silent` is unhealthy, for `hung` replaced, unless it is preparing a configuration. */
 export const WATCH = {
@@ -21,6 +13,8 @@ export const WATCH = {
   firstBackoff: 100,
   longestBackoff: 10_000,
   calm: 60_000,
+  /** What a thread that is not needed any more gets for its last queries. */
+  grace: 5_000,
 } as const
 
 /** What threads say that is not an answer to a request of ours. */
@@ -32,111 +26,114 @@ export interface ThreadEvents {
   retired(generation: number): void
 }
 
-interface Waiter {
-  resolve(message: FromServing): void
-  reject(error: Error): void
-}
-
-export class ServingThread {
-  /** Never used again by another thread. */
-  readonly number: number
-  readonly index: number
-  readonly handle: ServingHandle
-  readonly started: number
-  lastSign: number
-  /** Those who wait for the next heartbeat. */
-  readonly curious: ((notReady: readonly string[]) => void)[] = []
-  preparing = false
-  ended = false
-  readonly waiters = new Map<string, Waiter>()
-
-  constructor(number: number, index: number, handle: ServingHandle, now: number) {
-    this.number = number
-    this.index = index
-    this.handle = handle
-    this.started = now
-    this.lastSign = now
-  }
-
-  /** The answer of that kind to a request that is being sent; rejects if the thread ends before it comes. */
-  answer(key: string): Promise<FromServing> {
-    if (this.ended) return Promise.reject(new Error('a serving thread ended'))
-    return new Promise((resolve, reject) => this.waiters.set(key, { resolve, reject }))
-  }
-}
-
 interface Current {
   readonly generation: number
   readonly corefile: Corefile
+  /** Number of threads. */
+  readonly count: number
+  readonly ports: Ports
+}
+
+interface Next {
+  readonly generation: number
+  readonly count: number
+  /** Those that were asked to prepare it. One that comes to be meanwhile catches up by itself. */
+  readonly members: readonly ServingThread[]
+  readonly ports: Ports
 }
 
 export class ServingThreads {
-  readonly #count: number
   readonly #spawn: Spawn
   readonly #events: ThreadEvents
   readonly #log: Logger
+  /** By index. */
   readonly #threads: ServingThread[] = []
   readonly #retiring = new Map<number, Set<number>>()
   #current: Current | undefined
+  #next: Next | undefined
   #numbers = 0
   #backoff: number = WATCH.firstBackoff
   #stopping = false
   #watch: NodeJS.Timeout | undefined
   #lastTick = 0
 
-  constructor(count: number, spawn: Spawn, events: ThreadEvents, log: Logger) {
-    this.#count = count
+  constructor(spawn: Spawn, events: ThreadEvents, log: Logger) {
     this.#spawn = spawn
     this.#events = events
     this.#log = log
   }
 
-  /** Resolves when all threads take messages. */
+  /** Resolves when the first thread takes messages. How many there will be, the configuration says. */
   async start(): Promise<void> {
-    await Promise.all(Array.from({ length: this.#count }, (_, index) => this.#launch(index)))
+    await this.#launch(0, 1)
     this.#lastTick = performance.now()
     this.#watch = setInterval(() => this.#tick(), WATCH.tick)
     this.#watch.unref()
   }
 
-  /** All threads set the configuration up beside what they serve. Rejects with the first one's failure. */
-  async prepare(generation: number, corefile: Corefile): Promise<{ listening: readonly string[]; warnings: readonly string[] }> {
-    const answers = await Promise.all(this.#threads.map((thread) => prepare(thread, generation, corefile)))
-    return answers[0] ?? { listening: [], warnings: [] }
+  /**
+   * All threads set the configuration up beside what they serve, `wanted` threads if this machine lets them share addresses. The first one
+   * takes the addresses, the others come beside it. Rejects with the first one's failure.
+   */
+  async prepare(
+    generation: number,
+    corefile: Corefile,
+    wanted: number,
+  ): Promise<{ listening: readonly string[]; warnings: readonly string[] }> {
+    await Promise.all(this.#threads.map(({ settling }) => settling))
+    const count = await this.#grow(wanted)
+    const [leader, ...others] = this.#alive().slice(0, count)
+    if (leader === undefined) throw new Error('no serving thread is up')
+    const members = [leader, ...others]
+    this.#next = { generation, count, members, ports: [] }
+    const first = prepare(leader, { generation, corefile, count, claim: count > 1 ? 'first' : 'alone', ports: [] })
+    const answers = await Promise.all([
+      first.then((answer) => open(answer, others)),
+      ...others.map((thread) => prepare(thread, { generation, corefile, count, claim: 'join', ports: undefined })),
+    ])
+    const { listening, warnings, ports } = answers[0]
+    this.#next = { generation, count, members, ports }
+    return { listening, warnings }
   }
 
-  /** All threads change over; the promise is for their word on it. */
+  /** All threads change over; the promise is for their word on it. Those that are not needed any more end after that. */
   async commit(generation: number, corefile: Corefile): Promise<void> {
+    const next = this.#next
+    if (next?.generation !== generation) throw new Error(`generation ${generation} was not prepared`)
+    this.#next = undefined
     const before = this.#current?.generation
-    this.#current = { generation, corefile }
-    if (before !== undefined) this.#retiring.set(before, new Set(this.#threads.map(({ number }) => number)))
-    await Promise.all(this.#threads.filter(({ ended }) => !ended).map((thread) => commit(thread, generation).catch(() => undefined)))
+    this.#current = { generation, corefile, count: next.count, ports: next.ports }
+    if (before !== undefined) this.#retiring.set(before, new Set(this.#alive().map(({ number }) => number)))
+    await Promise.all(next.members.filter(({ ended }) => !ended).map((thread) => commit(thread, generation).catch(() => undefined)))
+    for (const thread of this.#alive().slice(0, next.count))
+      if (!next.members.includes(thread) && thread.settling === undefined) void this.#settle(thread)
+    void this.#shrink(next.count)
   }
 
+  /** Takes a preparation back, whether it succeeded or not; threads that it brought end. */
   abort(generation: number): void {
-    for (const thread of this.#threads) thread.handle.channel.post({ kind: 'abort', generation })
+    this.#next = undefined
+    for (const thread of this.#alive()) thread.handle.channel.post({ kind: 'abort', generation })
+    if (this.#current !== undefined) void this.#shrink(this.#current.count)
   }
 
   /** Lets what is in flight finish, then ends the threads; those that take much longer than `graceMs` are cut off. */
   async stop(graceMs: number): Promise<void> {
     this.#stopping = true
     clearInterval(this.#watch)
-    await Promise.all(
-      this.#threads.map(async (thread) => {
-        const stopped = thread.answer('stopped').catch(() => undefined)
-        thread.handle.channel.post({ kind: 'stop', graceMs })
-        let cut: NodeJS.Timeout | undefined
-        await Promise.race([stopped, new Promise((resolve) => (cut = setTimeout(resolve, graceMs + 2_000)))])
-        clearTimeout(cut)
-        await thread.handle.terminate()
-      }),
-    )
+    await Promise.all(this.#threads.map((thread) => end(thread, graceMs)))
   }
 
-  /** Plugins that are not ready at this moment in some thread; a thread that serves nothing yet, or doesn't answer in time, is one of them, as "server". */
+  /**
+   * Plugins that are not ready at this moment in some thread that serves; one that doesn't answer in time is among them as "server". While
+   * others serve, a thread that is being replaced takes no queries, so that it counts only when it is alone.
+   */
   async notReady(): Promise<readonly string[]> {
-    if (this.#threads.length === 0) return ['server']
-    const answers = await Promise.all(this.#threads.map((thread) => ask(thread)))
+    const alive = this.#alive()
+    const serving = alive.filter((thread) => thread.serving)
+    const asked = serving.length > 0 ? serving : alive
+    if (asked.length === 0) return ['server']
+    const answers = await Promise.all(asked.map((thread) => ask(thread, WATCH.silent)))
     return [...new Set(answers.flat())]
   }
 
@@ -145,8 +142,42 @@ export class ServingThreads {
     return this.#threads.every(({ ended, lastSign }) => !ended && now - lastSign < WATCH.silent)
   }
 
-  async #launch(index: number): Promise<ServingThread> {
-    const thread = new ServingThread(this.#numbers++, index, this.#spawn(index, this.#count), performance.now())
+  #alive(): ServingThread[] {
+    return this.#threads.filter(({ ended, leaving }) => !ended && !leaving)
+  }
+
+  /** Starts what is missing to `wanted`; new threads serve what the others serve. Resolves to the number that there can be. */
+  async #grow(wanted: number): Promise<number> {
+    if (wanted > 1 && (this.#current?.count ?? 1) === 1) {
+      for (const thread of this.#alive()) {
+        const reason = await share(thread)
+        if (reason === undefined) continue
+        this.#log.warning(`serving with one thread, not ${wanted}: ${reason}`)
+        return 1
+      }
+    }
+    const missing = Array.from({ length: wanted }, (_, index) => index).filter((index) => index >= this.#threads.length)
+    const launched = await Promise.all(missing.map((index) => this.#launch(index, wanted)))
+    await Promise.all(launched.map((thread) => this.#catchUp(thread)))
+    return wanted
+  }
+
+  /** Ends those beyond `count`. What the kernel has queued for their sockets is lost. */
+  async #shrink(count: number): Promise<void> {
+    const surplus = this.#threads.splice(count)
+    for (const thread of surplus) thread.leaving = true
+    await Promise.all(
+      surplus.map(async (thread) => {
+        if (!thread.ended) await end(thread, WATCH.grace)
+        this.#exited(thread, undefined)
+      }),
+    )
+    if (surplus.length > 0 && this.#threads.length === 1 && this.#current?.count === 1)
+      for (const thread of this.#alive()) thread.handle.channel.post({ kind: 'unshare' })
+  }
+
+  async #launch(index: number, count: number): Promise<ServingThread> {
+    const thread = new ServingThread(this.#numbers++, index, this.#spawn(index, count), performance.now())
     this.#threads[index] = thread
     const online = thread.answer('online')
     thread.handle.onExit((error) => this.#exited(thread, error))
@@ -164,6 +195,7 @@ export class ServingThreads {
     }
     switch (message.kind) {
       case 'online':
+      case 'shared':
       case 'stopped':
         waiter(message.kind)?.resolve(message)
         break
@@ -197,15 +229,23 @@ export class ServingThreads {
   #exited(thread: ServingThread, error: Error | undefined): void {
     if (thread.ended) return
     thread.ended = true
+    thread.serving = false
     const reason = error?.message ?? 'it ended without a word'
     for (const waiter of thread.waiters.values()) waiter.reject(new Error(`serving thread ended: ${reason}`))
     thread.waiters.clear()
+    const others = this.#threads.some(({ serving }) => serving)
+    for (const resolve of thread.curious.splice(0)) resolve(others ? [] : ['server'])
     this.#events.ended(thread)
     for (const generation of [...this.#retiring.keys()]) this.#drained(generation, thread.number)
-    if (this.#stopping || this.#current === undefined) return
+    if (this.#stopping || thread.leaving || !this.#isNeeded(thread.index)) return
     if (performance.now() - thread.started > WATCH.calm) this.#backoff = WATCH.firstBackoff
     this.#log.error(`Serving thread ${thread.index} ended: ${reason}. Starting another in ${this.#backoff} ms`)
     this.#replaceLater(thread.index)
+  }
+
+  /** The configuration that serves wants a thread there. */
+  #isNeeded(index: number): boolean {
+    return this.#current !== undefined && index < this.#current.count
   }
 
   #replaceLater(index: number): void {
@@ -215,25 +255,51 @@ export class ServingThreads {
 
   /** A new thread gets the configuration that the others serve. */
   async #replace(index: number): Promise<void> {
-    if (this.#stopping) return
-    let thread: ServingThread | undefined
+    if (this.#stopping || !this.#isNeeded(index)) return
+    const before = this.#threads[index]
     try {
-      thread = await this.#launch(index)
-      for (;;) {
-        const current = this.#current
-        if (current === undefined) return
-        await prepare(thread, current.generation, current.corefile)
-        // A reload may have passed meanwhile: what was prepared is then not what is served.
-        if (this.#current !== current) continue
-        await commit(thread, current.generation)
-        break
-      }
-      this.#log.info(`Serving thread ${index} is back`)
+      const thread = await this.#launch(index, this.#current?.count ?? 1)
+      if (await this.#settle(thread)) this.#log.info(`Serving thread ${index} is back`)
     } catch (error) {
-      // A thread that ended says so itself, and is replaced by that.
-      if (thread === undefined || thread.ended) return
-      this.#log.error(`Serving thread ${index} could not take over: ${(error as Error).message}`)
-      await thread.handle.terminate()
+      // One that ended before it was online has said so, and is replaced by that.
+      if (this.#threads[index] !== before) return
+      this.#log.error(`Serving thread ${index} could not be started: ${(error as Error).message}`)
+      this.#replaceLater(index)
+    }
+  }
+
+  /** Has it take over what is served; resolves to whether it could. */
+  async #settle(thread: ServingThread): Promise<boolean> {
+    const outcome = this.#catchUp(thread).then(
+      () => true,
+      async (error: Error) => {
+        // A thread that ended says so itself, and is replaced by that.
+        if (thread.ended || thread.leaving) return false
+        this.#log.error(`Serving thread ${thread.index} could not take over: ${error.message}`)
+        await thread.handle.terminate()
+        return false
+      },
+    )
+    thread.settling = outcome.then(() => undefined)
+    const could = await outcome
+    thread.settling = undefined
+    return could
+  }
+
+  /** A reload may pass meanwhile: until what it has committed is what is served. */
+  async #catchUp(thread: ServingThread): Promise<void> {
+    let served: Current | undefined
+    while (this.#current !== undefined && this.#current !== served) {
+      const current = this.#current
+      const { generation, corefile, count, ports } = current
+      const beside = this.#threads.some((other) => other !== thread && other.serving)
+      await prepare(thread, { generation, corefile, count, claim: count === 1 && !beside ? 'alone' : beside ? 'join' : 'first', ports })
+      if (this.#current !== current) {
+        thread.handle.channel.post({ kind: 'abort', generation })
+        continue
+      }
+      await commit(thread, generation)
+      served = current
     }
   }
 
@@ -254,36 +320,9 @@ export class ServingThreads {
   }
 }
 
-function ask(thread: ServingThread): Promise<readonly string[]> {
-  if (thread.ended) return Promise.resolve(['server'])
-  return new Promise((resolve) => {
-    const late = setTimeout(() => resolve(['server']), WATCH.silent)
-    thread.curious.push((notReady) => {
-      clearTimeout(late)
-      resolve(notReady)
-    })
-    thread.handle.channel.post({ kind: 'beat' })
-  })
-}
-
-async function prepare(thread: ServingThread, generation: number, corefile: Corefile): Promise<Extract<FromServing, { kind: 'prepared' }>> {
-  thread.preparing = true
-  try {
-    const answer = thread.answer(`prepared:${generation}`)
-    thread.handle.channel.post({ kind: 'prepare', generation, corefile })
-    const message = await answer
-    if (message.kind === 'prepared') return message
-    if (message.kind !== 'failed') throw new Error(`unexpected answer ${message.kind}`)
-    const error = new Error(message.error.message)
-    if (message.error.stack !== undefined) error.stack = message.error.stack
-    throw error
-  } finally {
-    thread.preparing = false
-  }
-}
-
-async function commit(thread: ServingThread, generation: number): Promise<void> {
-  const answer = thread.answer(`committed:${generation}`)
-  thread.handle.channel.post({ kind: 'commit', generation })
-  await answer
+/** The first thread has the addresses: the others may have them too. */
+function open(answer: Prepared, others: readonly ServingThread[]): Prepared {
+  for (const { ended, handle } of others)
+    if (!ended) handle.channel.post({ kind: 'open', generation: answer.generation, ports: answer.ports })
+  return answer
 }

@@ -55,7 +55,7 @@ export class ServingHarness {
   async prepare(corefile: string): Promise<readonly string[]> {
     const generation = ++this.#generation
     const outcome = Promise.race([this.next('prepared'), this.next('failed')])
-    this.post({ kind: 'prepare', generation, corefile: parseCorefile(corefile, 'Corefile') })
+    this.post({ kind: 'prepare', generation, corefile: parseCorefile(corefile, 'Corefile'), count: 1, claim: 'alone', ports: [] })
     const message = await outcome
     this.#waiting = this.#waiting.filter(({ kind }) => kind !== 'prepared' && kind !== 'failed')
     if (message.kind === 'failed') throw new Error(message.error.message)

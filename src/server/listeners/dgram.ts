@@ -2,7 +2,8 @@
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram'
 import type { Peer } from '../../plugins/contract.js'
 import { familyOf, plainAddress } from './addresses.js'
-import type { DatagramPort, Origin, PacketHandler } from './ports.js'
+import type { DatagramPort, OpenDatagramPort, Origin, PacketHandler } from './ports.js'
+import type { Sharing, Taken } from './sharing.js'
 
 /** Asked of the kernel, which gives what net.core.rmem_max allows. */
 const RECEIVE_BUFFER = 1 << 20
@@ -19,14 +20,16 @@ class DgramPort implements DatagramPort {
   handler: PacketHandler
   readonly #socket: Socket
   readonly #plain: string
+  readonly #share: (on: boolean) => Promise<void>
   #closed = false
 
-  constructor(socket: Socket, address: string, port: number, handler: PacketHandler) {
+  constructor(socket: Socket, address: string, port: number, handler: PacketHandler, share: (on: boolean) => Promise<void>) {
     this.#socket = socket
     this.address = address
     this.port = port
     this.handler = handler
     this.#plain = plainAddress(address)
+    this.#share = share
     socket.on('message', (data, remote) => {
       // Nobody can be answered at port 0, and trying throws.
       if (remote.port !== 0) this.handler(data, data.length, new DgramOrigin(this, remote, this.#plain))
@@ -36,6 +39,10 @@ class DgramPort implements DatagramPort {
   send(data: Buffer, offset: number, length: number, remote: RemoteInfo): void {
     // A datagram may wait in libuv's queue, so it needs octets of its own. No callback: a lost reply is the client's time-out either way.
     if (!this.#closed) this.#socket.send(Buffer.from(data.subarray(offset, offset + length)), remote.port, remote.address)
+  }
+
+  share(on: boolean): Promise<void> {
+    return this.#share(on)
   }
 
   close(): void {
@@ -83,20 +90,28 @@ class DgramOrigin implements Origin, Peer {
   }
 }
 
-export function openDgramPort(
+export const dgramPorts =
+  (sharing: Sharing): OpenDatagramPort =>
+  async (address, port, claim, handler, onError) =>
+    open(await sharing.bind('udp', address, port, claim), address, port, handler, onError, sharing)
+
+function open(
+  taken: Taken,
   address: string,
   port: number,
   handler: PacketHandler,
   onError: (error: Error) => void,
+  sharing: Sharing,
 ): Promise<DatagramPort> {
-  const socket = createSocket(familyOf(address) === 6 ? { type: 'udp6', ipv6Only: true, lookup } : { type: 'udp4', lookup })
+  const options = { lookup, ...('reusePort' in taken && taken.reusePort ? { reusePort: true } : {}) }
+  const socket = createSocket(familyOf(address) === 6 ? { type: 'udp6', ipv6Only: true, ...options } : { type: 'udp4', ...options })
   return new Promise((resolve, reject) => {
     const fail = (error: Error): void => {
       socket.close()
       reject(error)
     }
     socket.once('error', fail)
-    socket.bind({ address, port, exclusive: true }, () => {
+    socket.bind('fd' in taken ? { fd: taken.fd } : { address, port, exclusive: true }, () => {
       socket.off('error', fail)
       socket.on('error', onError)
       try {
@@ -104,7 +119,7 @@ export function openDgramPort(
       } catch (error) {
         onError(error as Error)
       }
-      resolve(new DgramPort(socket, address, socket.address().port, handler))
+      resolve(new DgramPort(socket, address, socket.address().port, handler, (on) => sharing.set(taken, socket, on)))
     })
   })
 }

@@ -33,12 +33,21 @@ export const HEADROOM = 2
 /** Octets 0…`length` of one datagram or frame. They may be changed, and are others once this has returned, save after `origin.retain()`. */
 export type PacketHandler = (data: Buffer, length: number, origin: Origin) => void
 
+/**
+ * How an address is taken. `alone`: nobody else can have it. `first`: it must be free, and then sockets of our other serving threads may
+ * come beside (SO_REUSEPORT). `join`: beside those of our other threads. A second server that is started by mistake so finds the address
+ * in use, whatever the number of threads.
+ */
+export type Claim = 'alone' | 'first' | 'join'
+
 /** One bound UDP socket. */
 export interface DatagramPort {
   readonly address: string
   readonly port: number
   /** Who gets what arrives. */
   handler: PacketHandler
+  /** Lets sockets of other serving threads come beside it from now on, or no more. Rejects where that can't be done to a bound socket. */
+  share(on: boolean): Promise<void>
   close(): void
 }
 
@@ -46,6 +55,7 @@ export interface DatagramPort {
 export type OpenDatagramPort = (
   address: string,
   port: number,
+  claim: Claim,
   handler: PacketHandler,
   onError: (error: Error) => void,
 ) => Promise<DatagramPort>

@@ -6,7 +6,8 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Clock, Logger, Timer } from '../../plugins/contract.js'
 import { bindError, errorCode, isExtraLoopback, isWildcard, joinHostPort, localAddresses, plainAddress } from './addresses.js'
-import type { Binding, DatagramPort, OpenDatagramPort, Sink } from './ports.js'
+import type { Binding, Claim, OpenDatagramPort, Sink } from './ports.js'
+import type { Sharing, Taken } from './sharing.js'
 
 /** How often the addresses of the machine are looked at. */
 const RESCAN_MS = 5000
@@ -20,6 +21,7 @@ interface Bound {
   readonly port: number
   /** Who is served here; undefined: nobody any more. */
   sink: Sink | undefined
+  share(on: boolean): Promise<void>
   close(): void
 }
 
@@ -28,6 +30,7 @@ export class Sockets {
   readonly #log: Logger
   readonly #clock: Clock
   readonly #openDatagram: OpenDatagramPort
+  readonly #sharing: Sharing
   /** What the serving generation wants. */
   #bindings: readonly Binding[] = []
   /** What a generation that is being prepared wants; new sockets serve it. */
@@ -36,24 +39,32 @@ export class Sockets {
   /** The rescan that is under way: a change of configuration waits for it. */
   #scan: Promise<void> = Promise.resolve()
   #closed = false
+  /** How what is opened now is taken; where the port is ours already, as one of several if there are several. */
+  #claim: Claim = 'alone'
+  /** Networks and ports that this thread had when the opening began. */
+  #ours: ReadonlySet<string> = new Set()
 
-  constructor(log: Logger, clock: Clock, openDatagram: OpenDatagramPort) {
+  constructor(log: Logger, clock: Clock, sharing: Sharing, openDatagram: OpenDatagramPort) {
     this.#log = log
     this.#clock = clock
     this.#openDatagram = openDatagram
+    this.#sharing = sharing
   }
 
   /** Binds what `bindings` need and is not bound yet; all or nothing. Throws as Go words it. */
-  async open(bindings: readonly Binding[]): Promise<() => void> {
+  async open(bindings: readonly Binding[], claim: Claim): Promise<() => void> {
     const opened: Bound[] = []
     this.#prepared = bindings
     await this.#scan
+    this.#claim = claim
+    this.#ours = new Set([...this.#bound.values()].map(({ network, port }) => `${network} ${port}`))
     const rollback = (): void => {
       this.#prepared = undefined
       for (const bound of opened) this.#remove(bound)
     }
     try {
       if (this.#closed) throw new Error('the server is stopping')
+      if (claim !== 'alone') await this.#sharing.load()
       // UDP first: whoever sees the TCP port open may ask by UDP at once. Where a port is taken, TCP has the first word, as in CoreDNS.
       await this.#openAll('udp', bindings, opened).catch(async (error: unknown) => {
         await this.#openAll('tcp', bindings, opened)
@@ -81,6 +92,14 @@ export class Sockets {
     return () => {
       for (const bound of gone) bound.close()
     }
+  }
+
+  /** Other threads will have sockets on the same addresses, or have them no more. Rejects if that is not possible. */
+  async share(on: boolean): Promise<void> {
+    if (on) await this.#sharing.load()
+    await this.#scan
+    for (const bound of this.#bound.values()) await bound.share(on)
+    this.#claim = on ? 'join' : 'alone'
   }
 
   /** Takes nothing in any more; replies still leave. */
@@ -163,33 +182,54 @@ export class Sockets {
 
   async #bindUdp(address: string, port: number): Promise<Bound> {
     const onError = (error: Error): void => this.#log.warning(`udp ${joinHostPort(address, port)}: ${error.message}`)
-    const bound: Bound & { port: number } = { network: 'udp', address, port, sink: undefined, close: () => socket.close() }
-    const socket: DatagramPort = await this.#openDatagram(
+    const socket = await this.#openDatagram(
       address,
       port,
+      this.#claimOf('udp', port),
       (data, length, origin) => bound.sink?.packet(data, length, origin),
       onError,
     )
+    const bound: Bound = {
+      network: 'udp',
+      address,
+      port,
+      sink: undefined,
+      share: (on) => socket.share(on),
+      close: () => socket.close(),
+    }
     return bound
   }
 
   async #bindTcp(address: string, port: number): Promise<Bound> {
     const server = createServer({ allowHalfOpen: true })
-    const bound: Bound = { network: 'tcp', address, port, sink: undefined, close: () => void server.close() }
+    const taken = await this.#takeTcp(address, port)
+    const bound: Bound = {
+      network: 'tcp',
+      address,
+      port,
+      sink: undefined,
+      share: (on) => this.#sharing.set(taken, server, on),
+      close: () => void server.close(),
+    }
     server.on('connection', (socket: Socket) => {
       const sink = address === '' ? this.#resolve('tcp', plainAddress(socket.localAddress ?? ''), port) : bound.sink
       if (sink === undefined || this.#closed) socket.destroy()
       else sink.accept(socket)
     })
-    if (address !== '') await listen(server, address, port)
-    else {
-      await listen(server, '::', port).catch((error: unknown) => {
-        if (errorCode(error) === 'EADDRINUSE' || errorCode(error) === 'EACCES') throw error
-        return listen(server, '0.0.0.0', port)
-      })
-    }
+    await (address === '' ? withoutIpv6((any) => listen(server, any, port, taken)) : listen(server, address, port, taken))
     server.on('error', (error) => this.#log.warning(`tcp ${joinHostPort(address, port)}: ${error.message}`))
     return bound
+  }
+
+  #takeTcp(address: string, port: number): Promise<Taken> {
+    const claim = this.#claimOf('tcp', port)
+    const take = (host: string): Promise<Taken> => this.#sharing.bind('tcp', host, port, claim)
+    return address === '' ? withoutIpv6((any) => take(any === '::' ? '' : any)) : take(address)
+  }
+
+  /** Nobody else is on a port that we have: a new address there is not looked at first, as one of our threads may be quicker. */
+  #claimOf(network: 'udp' | 'tcp', port: number): Claim {
+    return this.#claim === 'first' && this.#ours.has(`${network} ${port}`) ? 'join' : this.#claim
   }
 
   /** The sink for an address: the one that names it, else the wildcard of the port. */
@@ -229,6 +269,7 @@ export class Sockets {
 
   async #follow(): Promise<void> {
     if (this.#prepared !== undefined || this.#closed) return
+    if (this.#claim === 'first') this.#claim = 'join'
     const addresses = localAddresses()
     const wildcards = this.#bindings.filter(({ host, network, port }) => isWildcard(host) && !this.#bound.has(keyOf(network, '', port)))
     for (const { network, port } of wildcards) {
@@ -254,10 +295,21 @@ function find(bindings: readonly Binding[], network: string, address: string, po
   return any
 }
 
-function listen(server: Server, host: string, port: number): Promise<number> {
+/** The wildcard of a machine without IPv6 is that of IPv4. */
+async function withoutIpv6<T>(bind: (host: '::' | '0.0.0.0') => Promise<T>): Promise<T> {
+  try {
+    return await bind('::')
+  } catch (error) {
+    if (errorCode(error) === 'EADDRINUSE' || errorCode(error) === 'EACCES') throw error
+    return bind('0.0.0.0')
+  }
+}
+
+function listen(server: Server, host: string, port: number, taken: Taken = { reusePort: false }): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
-    server.listen({ host, port, backlog: BACKLOG, exclusive: true }, () => {
+    const how = 'fd' in taken ? { fd: taken.fd } : { host, port, exclusive: true, ...(taken.reusePort ? { reusePort: true } : {}) }
+    server.listen({ ...how, backlog: BACKLOG }, () => {
       server.off('error', reject)
       resolve((server.address() as { port: number }).port)
     })

@@ -76,6 +76,9 @@ function newSocket(libc: Libc, network: 'udp' | 'tcp', { family }: SocketAddress
   return fd
 }
 
+/** Lets other sockets of this user that have the option too come to the address of a bound one, or no more. */
+export const setReusePort = (libc: Libc, fd: number, on: boolean): void => setOption(libc, fd, SOL_SOCKET, SO_REUSEPORT, on ? 1 : 0)
+
 /** Throws what the kernel says. */
 function setOption(libc: Libc, fd: number, level: number, option: number, value: number): void {
   const octets = Buffer.alloc(4)
