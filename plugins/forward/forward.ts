@@ -206,10 +206,10 @@ export class Forward implements Plugin {
       serverName: secure ? options.tlsServerName || target.serverName : '',
     }
     const key = `forward ${JSON.stringify([target, { ...settings, probeDomain: settings.probeDomain.key }])}`
-    const { clock, metrics } = this.#ctx
+    const { clock, metrics, connectDatagram } = this.#ctx
     return this.#ctx.shared(
       key,
-      () => new Upstream(target, settings, clock, this.ids, upstreamMetrics(metrics, target.label)),
+      () => new Upstream(target, settings, clock, connectDatagram, this.ids, upstreamMetrics(metrics, target.label)),
       (upstream) => upstream.close(),
     )
   }

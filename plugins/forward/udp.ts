@@ -2,8 +2,7 @@
  * Connected UDP sockets to one upstream, shared by many queries at once. A connected socket only hears its upstream, and hears of ICMP
  * errors. Each is retired after `expire` or 1,024 queries, so that source ports stay unpredictable (RFC 5452 §9.2).
  */
-import { createSocket, type Socket } from 'node:dgram'
-import { type Clock, joinHostPort } from '../../src/plugins/contract.js'
+import type { Clock, ConnectDatagram, DatagramSocket } from '../../src/plugins/contract.js'
 import type { Ask, Ids } from './ask.js'
 import { compare, inspect, PREFIX } from './frame.js'
 import type { Target } from './targets.js'
@@ -26,6 +25,7 @@ export interface PoolOptions {
   readonly maxIdle: number
   readonly sourceAddress: string | undefined
   readonly clock: Clock
+  readonly connect: ConnectDatagram
   readonly ids: Ids
   /** A kept socket or connection was used (true) or a new one made. */
   readonly used: (kept: boolean) => void
@@ -112,28 +112,20 @@ class UdpSocket {
   queries = 0
   readonly #options: PoolOptions
   readonly #broken: (socket: UdpSocket) => void
-  readonly #socket: Socket
-  /** Asks that came before the socket was connected; undefined from then on. */
-  #waiting: Ask[] | undefined = []
+  readonly #socket: DatagramSocket
   #closed = false
 
   constructor(options: PoolOptions, broken: (socket: UdpSocket) => void) {
     this.#options = options
     this.#broken = broken
     this.opened = options.clock.monotonic()
-    const { host, port } = options.target
-    const family = host.includes(':') ? 6 : 4
-    // The address is one already: without this, dgram asks the resolver's thread pool about it.
-    const lookup = (name: string, _: unknown, done: (error: null, address: string, family: number) => void): void =>
-      done(null, name, family)
-    this.#socket = createSocket({ type: family === 6 ? 'udp6' : 'udp4', lookup })
-    this.#socket.unref()
-    this.#socket.on('error', (error) => this.#fault(error))
-    this.#socket.on('message', (data) => this.#receive(data))
-    const connected = (error?: Error): void => (error === undefined ? this.#flush() : this.#fault(error))
-    const connect = (): void => this.#socket.connect(port, host, connected)
-    if (options.sourceAddress === undefined) connect()
-    else this.#socket.bind({ address: options.sourceAddress, port: 0 }, connect)
+    this.#socket = options.connect({
+      host: options.target.host,
+      port: options.target.port,
+      source: options.sourceAddress,
+      onMessage: (data, length) => this.#receive(data.subarray(0, length)),
+      onError: (error, connected) => this.#fault(error, connected),
+    })
   }
 
   send(ask: Ask): void {
@@ -141,8 +133,8 @@ class UdpSocket {
     ask.via = this
     ask.id = this.#options.ids.unused(this.pending)
     this.pending.set(ask.id, ask)
-    if (this.#waiting === undefined) this.#write(ask)
-    else this.#waiting.push(ask)
+    ask.sentAt = this.#options.clock.monotonic()
+    this.#socket.send(ask.frame, PREFIX, ask.frame.length - PREFIX)
   }
 
   forget(ask: Ask): void {
@@ -150,9 +142,7 @@ class UdpSocket {
   }
 
   get local(): string {
-    if (this.#closed || this.#waiting !== undefined) return ''
-    const { address, port } = this.#socket.address()
-    return joinHostPort(address, port)
+    return this.#socket.local
   }
 
   /** Ends all that waits here with `error`, and the socket. */
@@ -169,19 +159,6 @@ class UdpSocket {
     this.#socket.close()
   }
 
-  #flush(): void {
-    const waiting = this.#waiting ?? []
-    this.#waiting = undefined
-    for (const ask of waiting) if (!ask.settled) this.#write(ask)
-  }
-
-  #write(ask: Ask): void {
-    if (this.#closed) return
-    ask.sentAt = this.#options.clock.monotonic()
-    // Without a callback, a failure is an 'error' event.
-    this.#socket.send(ask.frame, PREFIX, ask.frame.length - PREFIX)
-  }
-
   #receive(data: Buffer): void {
     const ask = data.length < 2 ? undefined : this.pending.get(data.readUInt16BE(0))
     const verdict = ask === undefined ? 'other' : compare(ask.frame, data)
@@ -189,7 +166,8 @@ class UdpSocket {
       this.#options.ignored()
       return
     }
-    const found = inspect(data)
+    // A copy: these octets are the socket's, and what comes of the reply is kept.
+    const found = inspect(Buffer.from(data))
     if (found === undefined) {
       // Forged or damaged: the real one may still come.
       this.#options.ignored()
@@ -207,12 +185,12 @@ class UdpSocket {
   }
 
   /** An ICMP error (connection refused, unreachable) tells nothing of which query it was: it holds for all on this socket. */
-  #fault(error: NodeJS.ErrnoException): void {
+  #fault(error: NodeJS.ErrnoException, connected: boolean): void {
     if (this.#closed) return
     const { label } = this.#options.target
     const { local } = this
     this.#broken(this)
-    this.fail(new Error(faultText('udp', this.#waiting === undefined ? 'read' : 'dial', local, label, error), { cause: error }))
+    this.fail(new Error(faultText('udp', connected ? 'read' : 'dial', local, label, error), { cause: error }))
   }
 }
 

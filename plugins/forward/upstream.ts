@@ -7,7 +7,7 @@
  */
 
 import { type Name, TYPE } from '../../src/dns/index.js'
-import type { Clock, Timer } from '../../src/plugins/contract.js'
+import type { Clock, ConnectDatagram, Timer } from '../../src/plugins/contract.js'
 import { Ask, type Done, type Ids, type Proto } from './ask.js'
 import { Cookies } from './cookies.js'
 import { DohPool } from './doh.js'
@@ -54,6 +54,7 @@ export class Upstream {
   readonly #clock: Clock
   readonly #ids: Ids
   readonly #metrics: UpstreamMetrics
+  readonly #connect: ConnectDatagram
   readonly #cookies: Cookies | undefined
   #udp: UdpPool | undefined
   #stream: StreamPool | undefined
@@ -67,10 +68,11 @@ export class Upstream {
   #suspectSince = -1
   #probedAt = Number.NEGATIVE_INFINITY
 
-  constructor(target: Target, settings: UpstreamSettings, clock: Clock, ids: Ids, metrics: UpstreamMetrics) {
+  constructor(target: Target, settings: UpstreamSettings, clock: Clock, connect: ConnectDatagram, ids: Ids, metrics: UpstreamMetrics) {
     this.target = target
     this.settings = settings
     this.#clock = clock
+    this.#connect = connect
     this.#ids = ids
     this.#metrics = metrics
     this.#cookies = settings.cookies ? new Cookies() : undefined
@@ -187,6 +189,7 @@ export class Upstream {
       maxIdle,
       sourceAddress,
       clock: this.#clock,
+      connect: this.#connect,
       ids: this.#ids,
       used: (kept) => this.#metrics.connection(proto, kept),
       ignored: () => this.#metrics.ignored(),

@@ -5,6 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Argument, CorefileError, type Directive, nearest, type Position, type Transport, type ZoneKey } from '../corefile/tree.js'
 import type { Message, Name, RR } from '../dns/index.js'
+import type { ConnectDatagram } from './datagrams.js'
 import type { Arrival, Query } from './query.js'
 
 export {
@@ -21,6 +22,7 @@ export {
 } from '../corefile/args.js'
 export { type AddressTransport, normalizeZone, splitTransport } from '../corefile/keys.js'
 export { quote } from '../corefile/quote.js'
+export type { ConnectDatagram, DatagramOptions, DatagramSocket } from './datagrams.js'
 export { endpointAddress } from './endpoint.js'
 export { compileExpression, type ExprEnv, type Expression, type ExprType, type ExprValue, isReserved } from './expression.js'
 export { compilePattern, MAX_PATTERN, type Pattern } from './pattern.js'
@@ -144,6 +146,8 @@ export interface SetupContext extends CommonContext {
   resolve(query: Query): Reply | Promise<Reply> | undefined
   /** One value per key over all generations, counted: made when first asked for, disposed after the last generation that asked has ended. */
   shared<T>(key: string, create: () => T, dispose: (value: T) => void): T
+  /** UDP sockets to other servers, in the loop that serves; from onStartup on. */
+  readonly connectDatagram: ConnectDatagram
   /** Runs on final bytes, after OPT and truncation (TSIG). */
   finish(fn: (bytes: Buffer, query: Query) => Buffer): void
   /** Hears of answers that the server gives by itself, on every listener of this generation (CoreDNS counts them with zone "dropped"). */

@@ -156,6 +156,9 @@ export function fakeContext(plugin: string, over: Partial<FakeContext> & { sibli
     replicas: new Map(),
     sources: [],
     endpoints: new Map(),
+    connectDatagram: () => {
+      throw new Error('there are no sockets in this context: pass connectDatagram')
+    },
     thread: { index: 0, count: 1 },
     error(message, where, candidates) {
       const pos = where === undefined ? at(1) : 'pos' in where ? where.pos : where

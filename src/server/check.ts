@@ -7,6 +7,7 @@ import { preferredSyntax } from './block.js'
 import { loadConfig, reasonOf } from './config.js'
 import { ControlGeneration } from './control-generation.js'
 import { Generation } from './generation.js'
+import { connectDgram } from './listeners/dgram-client.js'
 import { Loggers } from './log.js'
 import { SlotMetrics } from './metrics.js'
 import type { Channel, FromServing, PluginEntry, ToServing } from './protocol.js'
@@ -126,6 +127,7 @@ function idleGeneration(corefile: ConstructorParameters<typeof Generation>[1], p
     metrics: new SlotMetrics(() => undefined),
     logger: (plugin: string) => silent.for(plugin),
     clock: realClock,
+    connectDatagram: connectDgram,
     setDebug: () => undefined,
     checking: true,
   }

@@ -75,6 +75,7 @@ export function makeContext(generation: Generation, block: Block, plugin: string
       note: (text) => void generation.notes.push(text),
       warn: (text) => void generation.warnings.push(text),
     }),
+    connectDatagram: deps.connectDatagram,
     thread: generation.options.thread,
     chain: block.plugins,
     find: (name) => block.plugins.find((other) => other.name === name),

@@ -164,6 +164,9 @@ function setupOnly(common: Common, block: Block): SetupContext {
     everywhere: () => [],
     resolve: () => undefined,
     shared: (_key, create) => create(),
+    connectDatagram: () => {
+      throw new Error('plugins that only edit their block open no sockets')
+    },
     finish: () => undefined,
     onServerReply: () => undefined,
     replica: () => undefined,

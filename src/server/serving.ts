@@ -1,5 +1,5 @@
 /** The serving half: sockets, chains, replicas. Runs in a thread of its own, or beside control over a direct channel in tests. */
-import type { Clock, Logger, MetricsScope, PluginModule, Timer } from '../plugins/contract.js'
+import type { Clock, ConnectDatagram, Logger, MetricsScope, PluginModule, Timer } from '../plugins/contract.js'
 import { bannerLines } from './block.js'
 import { Dispatcher } from './dispatch.js'
 import { Generation, type Place } from './generation.js'
@@ -19,6 +19,7 @@ export interface ServingDeps {
   /** Prefixes lines with `plugin/NAME: `; with '' the server's own lines, without a prefix. */
   readonly logger: (plugin: string) => Logger
   readonly clock: Clock
+  readonly connectDatagram: ConnectDatagram
   /** Some block of the generation that was just committed has `debug` (or none has). */
   readonly setDebug: (on: boolean) => void
   /** True in `cairndns check`. */

@@ -4,6 +4,7 @@ import { Worker } from 'node:worker_threads'
 import { realClock } from '../plugins/clock.js'
 import { loadModule } from '../plugins/load.js'
 import { directPair, portChannel } from './channel.js'
+import { connectDgram } from './listeners/dgram-client.js'
 import { BufferedSink, Loggers } from './log.js'
 import { SlotMetrics } from './metrics.js'
 import type { Channel, FromServing, PluginEntry, ServingOptions, ToServing } from './protocol.js'
@@ -31,6 +32,7 @@ export function serveOn(channel: Channel<FromServing, ToServing>, options: Servi
     metrics,
     logger: (plugin) => loggers.for(plugin),
     clock: realClock,
+    connectDatagram: connectDgram,
     setDebug: (on) => loggers.setDebug(on),
     ...over,
   })

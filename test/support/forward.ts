@@ -7,6 +7,7 @@ import type { Message } from '../../src/dns/index.js'
 import type { Directive, Handler, Plugin, Query, Reply } from '../../src/plugins/contract.js'
 import { ServeError } from '../../src/plugins/contract.js'
 import { type FakeContext, fakeContext } from '../../src/plugins/testing.js'
+import { connectDgram } from '../../src/server/listeners/dgram-client.js'
 
 export const uses = (text: string): readonly Directive[] =>
   parseCorefile(`. {\n${text}\n}\n`, 'Corefile').blocks[0]!.directives.filter((directive) => directive.name === 'forward')
@@ -30,7 +31,7 @@ export async function start(text: string, over: Parameters<typeof fakeContext>[1
     }
     return kept.get(key) as T
   }
-  const context = fakeContext('forward', { shared, ...over })
+  const context = fakeContext('forward', { shared, connectDatagram: connectDgram, ...over })
   const plugins = module.setup(uses(text), context) as Forward[]
   for (const plugin of plugins) await plugin.onStartup()
   const end: Handler = () => {

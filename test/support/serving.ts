@@ -2,6 +2,7 @@
 import { parseCorefile } from '../../src/corefile/index.js'
 import type { Handler, Logger, Plugin, PluginModule, Query, Reply } from '../../src/plugins/contract.js'
 import { FakeMetrics, realClock } from '../../src/plugins/testing.js'
+import { connectDgram } from '../../src/server/listeners/dgram-client.js'
 import type { Channel, FromServing, ToServing } from '../../src/server/protocol.js'
 import { startServing } from '../../src/server/serving.js'
 
@@ -37,6 +38,7 @@ export class ServingHarness {
         metrics: this.metrics,
         logger: (plugin) => logger(this.log, plugin),
         clock: realClock,
+        connectDatagram: connectDgram,
         setDebug: () => undefined,
       },
     )
