@@ -55,7 +55,8 @@ describe('a question that comes often', () => {
 
   test('10,000 names: each is its own', () => {
     for (let round = 0; round < 4; round++)
-      for (let i = 0; i < 10_000; i++) if (arrived(`service-${i}.ns.svc.`).name.foldedLabel(0) !== `service-${i}`) expect.unreachable(`${i}`)
+      for (let i = 0; i < 10_000; i++)
+        if (arrived(`service-${i}.ns.svc.`).name.foldedLabel(0) !== `service-${i}`) expect.unreachable(`${i}`)
   })
 
   test.each(['.', `${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(63)}.${'d'.repeat(61)}.`, `${'a'.repeat(60)}.${'b'.repeat(63)}.abc.`])(
