@@ -1,10 +1,13 @@
 /** DNS over HTTPS to one upstream (RFC 8484): queries as streams of one HTTP/2 connection, which is made anew when it is gone. */
-import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from 'node:http2'
+import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2'
 import { isIP } from 'node:net'
 import type { Ask } from './ask.js'
 import { compare, inspect, PREFIX, type Received } from './frame.js'
 import type { StreamOptions } from './stream.js'
 import { faultText } from './udp.js'
+
+/** Loaded when it is needed: it takes 4 MB. */
+const http2 = (): typeof import('node:http2') => process.getBuiltinModule('node:http2')
 
 const PATH = '/dns-query'
 const TYPE = 'application/dns-message'
@@ -86,7 +89,7 @@ class DohSession {
     const { target, tls, sourceAddress } = options
     const name = tls !== undefined && isIP(tls.serverName) === 0 ? tls.serverName : ''
     this.#authority = target.port === 443 ? target.label.replace(/:443$/, '') : target.label
-    this.#session = connect(`https://${target.label}`, {
+    this.#session = http2().connect(`https://${target.label}`, {
       ...(tls === undefined ? {} : { secureContext: tls.context }),
       ...(name === '' ? {} : { servername: name }),
       ...(sourceAddress === undefined ? {} : { localAddress: sourceAddress }),
@@ -143,7 +146,7 @@ class DohSession {
   forget(ask: Ask): void {
     const stream = this.pending.get(ask)
     this.pending.delete(ask)
-    stream?.close(constants.NGHTTP2_CANCEL)
+    stream?.close(http2().constants.NGHTTP2_CANCEL)
   }
 
   /** No new query comes; the session goes once those under way have ended. */
@@ -171,7 +174,7 @@ class DohSession {
     })
     stream.on('data', (chunk: Buffer) => {
       size += chunk.length
-      if (size > MAX_BODY) stream.close(constants.NGHTTP2_CANCEL)
+      if (size > MAX_BODY) stream.close(http2().constants.NGHTTP2_CANCEL)
       else chunks.push(chunk)
     })
     stream.on('error', (error) => this.#done(ask, undefined, new Error(`stream error: ${error.message}`, { cause: error })))

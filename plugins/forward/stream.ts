@@ -3,7 +3,7 @@
  * A kept connection that turns out closed is replaced without the query noticing.
  */
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
-import { type ConnectionOptions, connect as connectTls, type SecureContext } from 'node:tls'
+import type { ConnectionOptions, SecureContext } from 'node:tls'
 import { joinHostPort, type Timer } from '../../src/plugins/contract.js'
 import type { Ask } from './ask.js'
 import { compare, inspect, PREFIX } from './frame.js'
@@ -236,5 +236,5 @@ function dial(options: StreamOptions, session: Buffer | undefined): Socket {
   // Without a name the certificate is checked against the address; SNI never carries an address (RFC 6066 §3).
   if (tls.serverName !== '' && isIP(tls.serverName) === 0) settings.servername = tls.serverName
   if (session !== undefined) settings.session = session
-  return connectTls(settings)
+  return process.getBuiltinModule('node:tls').connect(settings)
 }

@@ -1,7 +1,7 @@
 /** What TLS towards upstreams is made of: certificates to trust, and a certificate of our own where an upstream wants one. */
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
-import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls'
+import type { SecureContext, SecureContextOptions } from 'node:tls'
 import type { Argument, SetupContext } from '../../src/plugins/contract.js'
 
 interface Files {
@@ -10,6 +10,9 @@ interface Files {
   /** undefined: the system's authorities. */
   readonly ca: string | undefined
 }
+
+/** Loaded when it is needed: it takes 3 MB. */
+const tls = (): typeof import('node:tls') => process.getBuiltinModule('node:tls')
 
 export class TlsClient {
   /** The same for the same files. */
@@ -26,7 +29,7 @@ export class TlsClient {
 
   /** Made once: reading all authorities of a system takes some 30 ms. */
   get context(): SecureContext {
-    this.#context ??= createSecureContext(contextOptions(this.#files, this.#files.ca ?? systemAuthorities()))
+    this.#context ??= tls().createSecureContext(contextOptions(this.#files, this.#files.ca ?? systemAuthorities()))
     return this.#context
   }
 
@@ -75,13 +78,13 @@ export function readTls(args: readonly Argument[], ctx: SetupContext): TlsClient
 function checkFiles(files: Files, args: readonly Argument[], ctx: SetupContext): void {
   if (ctx.checking && files.cert === undefined && files.key === undefined && files.ca === undefined) return
   try {
-    createSecureContext(contextOptions(files, files.ca ?? ''))
+    tls().createSecureContext(contextOptions(files, files.ca ?? ''))
   } catch (error) {
     throw ctx.fail(`could not load TLS cert: ${(error as Error).message}`, args[0])
   }
 }
 
-const contextOptions = (files: Files, ca: string | string[]): Parameters<typeof createSecureContext>[0] => ({
+const contextOptions = (files: Files, ca: string | string[]): SecureContextOptions => ({
   minVersion: 'TLSv1.2',
   ...(ca === '' ? {} : { ca }),
   ...(files.cert === undefined ? {} : { cert: files.cert }),
@@ -90,6 +93,6 @@ const contextOptions = (files: Files, ca: string | string[]): Parameters<typeof 
 
 function systemAuthorities(): string[] {
   const bundle = process.env.SSL_CERT_FILE ?? SYSTEM_BUNDLES.find((file) => existsSync(file))
-  if (bundle === undefined || !existsSync(bundle)) return [...rootCertificates]
-  return [...rootCertificates, readFileSync(bundle, 'utf8')]
+  if (bundle === undefined || !existsSync(bundle)) return [...tls().rootCertificates]
+  return [...tls().rootCertificates, readFileSync(bundle, 'utf8')]
 }

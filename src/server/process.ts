@@ -7,7 +7,7 @@ import type { ConfigInput } from './config.js'
 import { Control } from './control.js'
 import { Loggers, stdoutSink } from './log.js'
 import type { PluginEntry } from './protocol.js'
-import { workerSpawn } from './spawn.js'
+import { workerSpawn } from './worker-spawn.js'
 
 /** Milliseconds that a start may still take when a signal comes that ends it. */
 const START_PATIENCE_MS = 1_000

@@ -1,6 +1,9 @@
 /** The /health endpoint, the check of it that runs once a second, and lameduck. */
-import { Agent, get } from 'node:http'
+import type { Agent } from 'node:http'
 import { type ControlContext, type ControlPart, type Counter, formatDuration, type Histogram, quote, type Timer } from '../contract.js'
+
+/** Not loaded by serving threads, which only parse the directive. */
+const http = (): typeof import('node:http') => process.getBuiltinModule('node:http')
 
 const PERIOD = 1000
 /** A check that takes longer failed. */
@@ -14,7 +17,7 @@ export class Health implements ControlPart {
   readonly #url: string
   readonly #duration: Histogram
   readonly #failures: Counter
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  readonly #agent: Agent = new (http().Agent)({ keepAlive: true, maxSockets: 1 })
   #timer: Timer | undefined
   #stopped = false
 
@@ -69,7 +72,7 @@ export class Health implements ControlPart {
   /** Why it failed, or undefined. As in CoreDNS any answer counts as success: the point is how long it took. */
   #request(): Promise<string | undefined> {
     return new Promise((done) => {
-      const request = get(this.#url, { agent: this.#agent, timeout: TIMEOUT }, (response) => {
+      const request = http().get(this.#url, { agent: this.#agent, timeout: TIMEOUT }, (response) => {
         response.resume()
         response.on('end', () => done(undefined))
         response.on('error', (error) => done(error.message))

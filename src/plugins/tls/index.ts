@@ -1,7 +1,6 @@
 /** `tls`: set-up. Certificates are read and tried here, so that a bad one is found before anything serves with it. */
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { isAbsolute, resolve } from 'node:path'
-import { createSecureContext } from 'node:tls'
 import { type Argument, type Directive, type PluginModule, quote, type SetupContext, type TlsConfig, wrongCount } from '../contract.js'
 import { checkAcme } from './acme.js'
 
@@ -68,14 +67,14 @@ function readFile(file: Argument, what: (error: Error) => string, ctx: SetupCont
 function tryOut({ cert, key, ca }: TlsConfig, use: Directive, ctx: SetupContext): void {
   try {
     needCertificate(cert)
-    createSecureContext({ cert, key })
+    process.getBuiltinModule('node:tls').createSecureContext({ cert, key })
   } catch (error) {
     throw ctx.fail(`could not load TLS cert: ${(error as Error).message}`, use)
   }
   if (ca === undefined) return
   try {
     needCertificate(ca)
-    createSecureContext({ ca })
+    process.getBuiltinModule('node:tls').createSecureContext({ ca })
   } catch (error) {
     throw ctx.fail(`could not read root certs: ${(error as Error).message}`, use)
   }

@@ -1,6 +1,6 @@
 /** DNS over HTTPS (RFC 8484): GET and POST over HTTP/2 and HTTP/1.1; plain HTTP/1.1, for use behind a proxy, where there is no `tls`. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { createSecureServer, type Http2SecureServer, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Http2SecureServer, Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { Socket } from 'node:net'
 import { Message, RCODE, WireError } from '../../dns/index.js'
 import type { Counter, MetricFamily, Peer } from '../../plugins/contract.js'
@@ -86,7 +86,7 @@ export class HttpsServer {
   }
 
   #makePlain({ limits }: Service): Server {
-    const server = createServer({
+    const server = process.getBuiltinModule('node:http').createServer({
       requestTimeout: limits.read,
       headersTimeout: limits.read,
       keepAliveTimeout: limits.idle,
@@ -98,7 +98,7 @@ export class HttpsServer {
   }
 
   #makeSecure({ limits, tls }: Service): Http2SecureServer {
-    const server = createSecureServer({
+    const server = process.getBuiltinModule('node:http2').createSecureServer({
       ...tlsOptions(tls!),
       allowHTTP1: true,
       handshakeTimeout: Math.max(1000, limits.read),

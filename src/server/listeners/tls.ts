@@ -1,7 +1,7 @@
 /** DNS over TLS (RFC 7858): the handshake around a stream listener. */
 import { appendFile } from 'node:fs'
 import type { Socket } from 'node:net'
-import { createServer, type Server, type TlsOptions } from 'node:tls'
+import type { Server, TlsOptions } from 'node:tls'
 import type { Logger, TlsConfig } from '../../plugins/contract.js'
 import type { StreamLimits } from './stream.js'
 
@@ -49,12 +49,14 @@ export class TlsAcceptor {
 
   constructor(config: TlsConfig, limits: StreamLimits, log: Logger, accept: (socket: Socket) => void) {
     this.#config = config
-    this.#server = createServer({ ...tlsOptions(config), handshakeTimeout: Math.max(1000, limits.read), allowHalfOpen: true }, (socket) => {
-      this.#shaking.delete(peerOf(socket))
-      const presented = Object.keys(socket.getPeerCertificate()).length > 0
-      if (acceptsClient(this.#config, presented, socket.authorized)) accept(socket)
-      else socket.destroy()
-    })
+    this.#server = process
+      .getBuiltinModule('node:tls')
+      .createServer({ ...tlsOptions(config), handshakeTimeout: Math.max(1000, limits.read), allowHalfOpen: true }, (socket) => {
+        this.#shaking.delete(peerOf(socket))
+        const presented = Object.keys(socket.getPeerCertificate()).length > 0
+        if (acceptsClient(this.#config, presented, socket.authorized)) accept(socket)
+        else socket.destroy()
+      })
     this.#server.on('keylog', (line) => writeKeylog(this.#config, line, log))
     this.#server.on('tlsClientError', (error, socket) => {
       log.debug(`TLS handshake failed: ${error.message}`)
