@@ -10,6 +10,7 @@ import type {
   SetupContext,
   Source,
 } from '../plugins/contract.js'
+import { mayControl } from '../plugins/load.js'
 import { type Block, completeBlock, makeBlock } from './block.js'
 import { commonContext } from './context.js'
 import { HttpPlan } from './http.js'
@@ -68,7 +69,10 @@ export class ControlGeneration {
     const { plugins, loadModule } = this.#surroundings
     const used = new Set(this.#blocks.flatMap(({ config }) => config.directives.map(({ name }) => name)))
     const modules: { entry: PluginEntry; module: PluginModule }[] = []
-    for (const entry of plugins) if (used.has(entry.directive)) modules.push({ entry, module: await loadModule(entry) })
+    for (const entry of plugins) {
+      if (!used.has(entry.directive) || !(mayControl(entry) || BLOCK_EDITORS.has(entry.directive))) continue
+      modules.push({ entry, module: await loadModule(entry) })
+    }
     for (const { entry, module } of modules) if (BLOCK_EDITORS.has(entry.directive)) this.#edit(entry, module)
     for (const block of this.#blocks) completeBlock(block)
     for (const { entry, module } of modules) this.#control(entry, module, (await module.loadControl?.()) ?? module.control?.bind(module))
