@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8'
 import { Worker } from 'node:worker_threads'
 import { portChannel } from './channel.js'
 import type { FromServing, PluginEntry, ServingOptions, ToServing } from './protocol.js'
-import type { Spawn } from './threads.js'
+import type { Spawn } from './thread.js'
 
 /**
  * Memory of a serving thread. What lives there is the cache, the index and what waits, which is a small part of what passes through; V8 left
