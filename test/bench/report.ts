@@ -39,8 +39,9 @@ export function percentile(values: Float64Array, share: number): number {
   return values[Math.min(values.length - 1, Math.ceil(values.length * share) - 1)]!
 }
 
-const shown = (value: number | undefined): string => (value === undefined ? '-' : value >= 100 ? value.toFixed(0) : value.toPrecision(3))
-const spread = (values: readonly number[]): string =>
+export const shown = (value: number | undefined): string =>
+  value === undefined ? '-' : value >= 100 ? value.toFixed(0) : value.toPrecision(3)
+export const spread = (values: readonly number[]): string =>
   values.length < 2 ? '' : `${shown(Math.min(...values))}–${shown(Math.max(...values))}`
 
 /** Prints the figures, and writes them to `file` if there is one. True if every target was met. */
@@ -78,7 +79,7 @@ export function print(
   return rows.every((row) => row[5] !== 'NO')
 }
 
-function machineOf() {
+export function machineOf() {
   const { platform, arch } = process
   return {
     cpu: os.cpus()[0]?.model ?? 'unknown',

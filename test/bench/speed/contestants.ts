@@ -1,0 +1,146 @@
+/** The servers of one run, as processes: started with their configuration, asked until they answer rightly, stopped by pid. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import dgram from 'node:dgram'
+import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { freePorts } from '../../support/process.js'
+import type { Job, Message, Outcome } from './generator.js'
+import { pinned } from './machine.js'
+import type { Kind, Place, Role } from './peers.js'
+import type { Question } from './questions.js'
+
+/** One column of the table: a kind of server, which program of it, and with what options. */
+export interface Contestant {
+  readonly label: string
+  readonly kind: Kind
+  /** Program and what comes before its own arguments. */
+  readonly command: readonly string[]
+  /** After its own. */
+  readonly options: readonly string[]
+  readonly version: string
+  /** As `taskset -c` takes them. */
+  readonly cores: string | undefined
+}
+
+export interface Surroundings {
+  readonly upstream: number
+  readonly api: string | undefined
+}
+
+const STARTED_MS = 90_000
+const ENDED_MS = 5000
+
+export class Server {
+  readonly contestant: Contestant
+  readonly port: number
+  readonly #child: ChildProcess
+  readonly #folder: string
+  readonly #startedAt = performance.now()
+  output = ''
+
+  private constructor(contestant: Contestant, place: Place) {
+    this.contestant = contestant
+    this.port = place.port
+    this.#folder = place.folder
+    const { command, kind, options, cores } = contestant
+    const [program, ...args] = pinned(cores, [...command, ...kind.args(place), ...options])
+    this.#child = spawn(program!, args, { cwd: place.folder, stdio: ['ignore', 'pipe', 'pipe'] })
+    this.#child.on('error', (error) => (this.output += error))
+    for (const stream of [this.#child.stdout!, this.#child.stderr!])
+      stream.on('data', (chunk: Buffer) => (this.output = (this.output + chunk).slice(-4000)))
+  }
+
+  static async start(contestant: Contestant, role: Role, surroundings: Surroundings): Promise<Server> {
+    const [port, ...spare] = (await freePorts(4)) as [number, ...number[]]
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairndns-bench-'))
+    // dnsmasq reads its files again after it has given up root.
+    fs.chmodSync(folder, 0o755)
+    const place: Place = { role, port, spare, folder, ipv6: hasIpv6(), upstream: surroundings.upstream, api: surroundings.api }
+    for (const [name, content] of Object.entries(contestant.kind.files(place))) fs.writeFileSync(path.join(folder, name), content)
+    return new Server(contestant, place)
+  }
+
+  get pid(): number {
+    return this.#child.pid!
+  }
+  /** Milliseconds since the process was started. */
+  get age(): number {
+    return performance.now() - this.#startedAt
+  }
+
+  /** Resolves with the age at which `question` was first answered as it should be. Throws with the output if the server ends. */
+  async answers(question: Question, everyMs = 20): Promise<number> {
+    const socket = dgram.createSocket('udp4')
+    let answeredAt: number | undefined
+    socket.on('error', () => undefined)
+    socket.on('message', (reply) => {
+      if ((reply[3]! & 15) === question.rcode && reply.readUInt16BE(6) === question.answers) answeredAt ??= this.age
+    })
+    try {
+      while (answeredAt === undefined) {
+        if (this.#child.exitCode !== null || this.#child.signalCode !== null || this.age > STARTED_MS)
+          throw new Error(`${this.contestant.label} does not answer:\n${this.output}`)
+        socket.send(question.wire, this.port, '127.0.0.1')
+        await new Promise((resolve) => setTimeout(resolve, everyMs))
+      }
+      return answeredAt
+    } finally {
+      socket.close()
+    }
+  }
+
+  async stop(): Promise<void> {
+    if (this.#child.exitCode === null && this.#child.signalCode === null && this.#child.pid !== undefined) {
+      const ended = new Promise((resolve) => this.#child.once('exit', resolve))
+      this.#child.kill('SIGTERM')
+      const timer = setTimeout(() => this.#child.kill('SIGKILL'), ENDED_MS)
+      await ended
+      clearTimeout(timer)
+    }
+    fs.rmSync(this.#folder, { recursive: true, force: true })
+  }
+}
+
+export const hasIpv6 = (): boolean =>
+  Object.values(os.networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === '::1'))
+
+/** The generator's process; one job at a time. */
+export class Generator {
+  readonly upstream: number
+  readonly #child: ChildProcess
+
+  private constructor(child: ChildProcess, upstream: number) {
+    this.#child = child
+    this.upstream = upstream
+  }
+
+  static async start(cores: string | undefined): Promise<Generator> {
+    const [program, ...args] = pinned(cores, [process.execPath, path.join(import.meta.dirname, '..', 'run.mjs'), 'speed/generator.ts'])
+    const child = spawn(program!, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+    const { upstream } = await heard(child, 'ready')
+    return new Generator(child, upstream)
+  }
+
+  async run(job: Job): Promise<Outcome> {
+    const outcome = heard(this.#child, 'outcome')
+    this.#child.send(job)
+    return (await outcome).outcome
+  }
+
+  stop(): void {
+    if (this.#child.connected) this.#child.disconnect()
+  }
+}
+
+function heard<K extends Message['kind']>(child: ChildProcess, kind: K): Promise<Extract<Message, { kind: K }>> {
+  return new Promise((resolve, reject) => {
+    const ended = (code: number | null): void => reject(new Error(`the generator ended: ${code}`))
+    child.once('exit', ended)
+    child.once('message', (message: Message) => {
+      child.off('exit', ended)
+      if (message.kind === kind) resolve(message as Extract<Message, { kind: K }>)
+      else reject(new Error(`the generator said ${message.kind}`))
+    })
+  })
+}

@@ -1,0 +1,120 @@
+/** Runs the workloads against the field: all servers of a group stand, and are asked in turn, in another order each round. */
+import { Api } from '../subject.js'
+import { type Contestant, Generator, Server } from './contestants.js'
+import type { Outcome } from './generator.js'
+import { coresFor } from './machine.js'
+import type { Options } from './options.js'
+import { type Role, roleOf } from './peers.js'
+import { questionsOf, type Workload } from './questions.js'
+
+/** What a workload is asked at: 'saturated', or questions a second. */
+export type Pace = 'saturated' | number
+
+export interface Measured {
+  readonly workload: Workload
+  readonly pace: Pace
+  readonly contestant: string
+  /** One a round. */
+  readonly outcomes: readonly Outcome[]
+}
+
+/** A rate is asked only of those that answered this much more when saturated. */
+const ROOM = 1.15
+/** Rounds of questions until every name has been asked. */
+const FILL_SECONDS = 0.4
+
+export async function measure(options: Options, field: readonly Contestant[], say: (text: string) => void): Promise<Measured[]> {
+  const cores = coresFor(1)
+  const generator = await Generator.start(cores.generator)
+  const results: Measured[] = []
+  try {
+    for (const role of new Set(options.workloads.map(roleOf))) {
+      const workloads = options.workloads.filter((workload) => roleOf(workload) === role)
+      results.push(...(await group(role, workloads, { options, field, generator, say })))
+    }
+  } finally {
+    generator.stop()
+  }
+  return results
+}
+
+interface Context {
+  readonly options: Options
+  readonly field: readonly Contestant[]
+  readonly generator: Generator
+  readonly say: (text: string) => void
+}
+
+async function group(role: Role, workloads: readonly Workload[], context: Context): Promise<Measured[]> {
+  const { field, generator } = context
+  const taking = field.filter(({ kind }) => workloads.some((workload) => kind.workloads.includes(workload)))
+  const api = role === 'forwarder' ? undefined : await Api.start('speed')
+  const servers: Server[] = []
+  try {
+    for (const contestant of taking) servers.push(await Server.start(contestant, role, { upstream: generator.upstream, api: api?.url }))
+    const results: Measured[] = []
+    for (const workload of workloads) {
+      const standing = servers.filter(({ contestant }) => contestant.kind.workloads.includes(workload))
+      const probe = questionsOf(workload).questions.find(({ answers }) => answers > 0) ?? questionsOf(workload).questions[0]!
+      for (const server of standing) await server.answers(probe)
+      results.push(...(await workloadRuns(workload, standing, context)))
+    }
+    return results
+  } finally {
+    await Promise.all(servers.map((server) => server.stop()))
+    api?.stop()
+  }
+}
+
+async function workloadRuns(workload: Workload, servers: readonly Server[], context: Context): Promise<Measured[]> {
+  const { options } = context
+  for (const server of servers) await run(workload, 'saturated', server, context, { warmUp: 0, seconds: FILL_SECONDS })
+  const results: Measured[] = []
+  for (const pace of ['saturated', ...options.rates] as const) {
+    const able = servers.filter(({ contestant: { label } }) => {
+      const saturated = results.find((result) => result.contestant === label && result.pace === 'saturated')
+      return pace === 'saturated' || Math.max(...saturated!.outcomes.map(({ qps }) => qps)) > pace * ROOM
+    })
+    results.push(...(await rounds(workload, pace, able, context)))
+  }
+  return results
+}
+
+async function rounds(workload: Workload, pace: Pace, servers: readonly Server[], context: Context): Promise<Measured[]> {
+  const outcomes = new Map(servers.map((server) => [server, [] as Outcome[]]))
+  for (let round = 0; round < context.options.rounds; round++)
+    for (const server of turned(servers, round)) {
+      const outcome = await run(workload, pace, server, context, context.options)
+      outcomes.get(server)!.push(outcome)
+      context.say(`${workload} ${pace} round ${round + 1} ${server.contestant.label}: ${brief(outcome)}`)
+    }
+  return servers.map((server) => ({ workload, pace, contestant: server.contestant.label, outcomes: outcomes.get(server)! }))
+}
+
+const run = (
+  workload: Workload,
+  pace: Pace,
+  server: Server,
+  context: Context,
+  span: { warmUp: number; seconds: number },
+): Promise<Outcome> =>
+  context.generator.run({
+    workload,
+    port: server.port,
+    pid: server.pid,
+    ...(pace !== 'saturated' && { rate: pace }),
+    outstanding: context.options.outstanding,
+    sockets: context.options.sockets,
+    seconds: span.seconds,
+    warmUp: span.warmUp,
+  })
+
+/** Whoever was first is last in the next round. */
+function turned<T>(items: readonly T[], round: number): T[] {
+  const from = items.length === 0 ? 0 : round % items.length
+  return [...items.slice(from), ...items.slice(0, from)]
+}
+
+const brief = (o: Outcome): string =>
+  `${o.cpu.toFixed(2)} µs, ${Math.round(o.qps)} q/s, p50 ${o.p50.toFixed(3)} p99 ${o.p99.toFixed(3)} ms, ` +
+  `lost ${o.lost}, wrong ${o.wrong}, generator idle ${(o.idle * 100).toFixed(0)} %`
