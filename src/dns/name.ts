@@ -188,6 +188,7 @@ export class Name {
 
   /** As toString, folded. */
   toLowerCase(): string {
+    if (this.isFolded) return this.toString()
     return print(Buffer.from(`${this.key}\0`, 'latin1'))
   }
 }

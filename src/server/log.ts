@@ -34,7 +34,8 @@ export class Loggers {
   /** With '' the server's own lines, without a prefix. */
   for(plugin: string): Logger {
     const prefix = plugin === '' ? '' : `plugin/${plugin}: `
-    const line = (level: string, text: string): void => this.#sink.write(`[${level}] ${text.replace(/\n+$/, '')}\n`)
+    const line = (level: string, text: string): void =>
+      this.#sink.write(`[${level}] ${text.endsWith('\n') ? text.replace(/\n+$/, '') : text}\n`)
     return {
       debug: (text) => {
         if (this.#debug) line('DEBUG', prefix + text)
