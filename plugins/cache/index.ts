@@ -38,8 +38,8 @@ function storeFor(options: CacheOptions, ctx: SetupContext): Store {
   })
 }
 
-/** Contents outlive a reload where neither the block's address and zones nor the options have changed. */
+/** Contents outlive a reload where neither the block's address and zones, the options, nor the number of threads that share the capacity have changed. */
 function keyOf(options: CacheOptions, ctx: SetupContext): string {
   const { keys, bind, viewName } = ctx.block
-  return `cache ${JSON.stringify([keys.map((key) => [key.transport, key.zone, key.port]), bind ?? [], viewName, options])}`
+  return `cache ${JSON.stringify([keys.map((key) => [key.transport, key.zone, key.port]), bind ?? [], viewName, options, ctx.thread.count])}`
 }

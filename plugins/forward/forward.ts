@@ -10,6 +10,7 @@ import {
   type Reply,
   ServeError,
   type SetupContext,
+  type Tally,
   type Timer,
 } from '../../src/plugins/contract.js'
 import { Ids } from './ask.js'
@@ -48,13 +49,14 @@ export class Forward implements Plugin {
   readonly #setup: ForwardSetup
   readonly #policy: Policy
   readonly #limit: number
+  /** Under way in all serving threads. */
+  readonly #running: Tally | undefined
   readonly #limitError: ServeError
   #upstreams: readonly Upstream[] = []
   /** Upstreams that are switched off, by label, with the reason. */
   readonly #suspended = new Map<string, string>()
   /** Those that are not. */
   #usable: readonly Upstream[] = []
-  #running = 0
 
   constructor(setup: ForwardSetup, ctx: SetupContext) {
     this.#ctx = ctx
@@ -66,7 +68,8 @@ export class Forward implements Plugin {
     this.metrics = forwardMetrics(ctx.metrics)
     this.#policy = policy(setup.options.policy, this.ids)
     const { maxConcurrent } = setup.options
-    this.#limit = maxConcurrent === 0 ? Number.POSITIVE_INFINITY : Math.max(1, Math.floor(maxConcurrent / ctx.thread.count))
+    this.#limit = maxConcurrent
+    this.#running = maxConcurrent === 0 ? undefined : ctx.tally()
     this.#limitError = new ServeError(`concurrent queries exceeded maximum ${maxConcurrent}`, RCODE.REFUSED)
   }
 
@@ -86,20 +89,20 @@ export class Forward implements Plugin {
     if (!this.matches(query.name)) return next(query)
     // CoreDNS forwards NOTIFY; nobody upstream has asked for it.
     if (query.message.opcode !== OPCODE.QUERY) return query.reply('forward', RCODE.NOTIMP, { aa: false })
-    if (this.#running >= this.#limit) {
+    if (this.#running !== undefined && this.#running.total() >= this.#limit) {
       this.metrics.rejected.inc()
       throw this.#limitError
     }
     if (this.#usable.length === 0) return this.#switchedOff(query)
-    this.#running++
+    this.#running?.add(1)
     const asked = new Promise<Message>((resolve, reject) => new Exchange(this, query, this.#order(), resolve, reject).start())
     return asked.then(
       (reply) => {
-        this.#running--
+        this.#running?.add(-1)
         return this.#isForNext(reply) ? next(query) : reply
       },
       (error) => {
-        this.#running--
+        this.#running?.add(-1)
         throw error
       },
     )

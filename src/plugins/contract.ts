@@ -156,8 +156,29 @@ export interface SetupContext extends CommonContext {
   replica<D>(key: string, replica: Replica<D>): void
   /** Logs `[FATAL] plugin/NAME: text` and ends the process with exit code 1, as a fatal error while serving does. */
   fatal(text: string): void
+  /**
+   * A number that all serving threads count on together. One for each call; made in set-up, in the same order in every thread. What a thread
+   * had added is gone when it ends.
+   */
+  tally(): Tally
+  /**
+   * A line to the plugin's counterparts in the other serving threads: `receive` gets what any of them tells under this key, a copy. Not
+   * bound to a generation: `close` ends it. Meant for what happens seldom.
+   */
+  counterparts<T>(key: string, receive: (value: T) => void): Counterparts<T>
   /** Index and number of serving threads. */
   readonly thread: { readonly index: number; readonly count: number }
+}
+
+export interface Tally {
+  add(by: number): void
+  /** Over all threads. */
+  total(): number
+}
+
+export interface Counterparts<T> {
+  tell(value: T): void
+  close(): void
 }
 
 export interface ControlContext extends CommonContext {

@@ -182,6 +182,16 @@ export function fakeContext(plugin: string, over: Partial<FakeContext> & { sibli
     },
     first: true,
     finish: () => undefined,
+    tally: () => {
+      let own = 0
+      return {
+        add: (by) => {
+          own += by
+        },
+        total: () => own,
+      }
+    },
+    counterparts: () => ({ tell: () => undefined, close: () => undefined }),
     onServerReply: () => undefined,
     fatal: (text) => context.log.plain('FATAL', `plugin/${plugin}: ${text}`),
     replica: (key, replica) => void context.replicas.set(key, replica as Replica<unknown>),

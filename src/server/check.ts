@@ -4,6 +4,7 @@ import { type Corefile, CorefileError, type Position } from '../corefile/index.j
 import { realClock } from '../plugins/clock.js'
 import { loadModule, pluginTable } from '../plugins/load.js'
 import { preferredSyntax } from './block.js'
+import { newBoard } from './board.js'
 import { loadConfig, reasonOf } from './config.js'
 import { ControlGeneration } from './control-generation.js'
 import { Generation } from './generation.js'
@@ -12,6 +13,7 @@ import { Loggers } from './log.js'
 import { SlotMetrics } from './metrics.js'
 import type { Channel, FromServing, PluginEntry, ToServing } from './protocol.js'
 import { Replicas, SharedValues } from './shared.js'
+import { Talk } from './talk.js'
 
 export interface CheckOptions {
   readonly json: boolean
@@ -131,8 +133,13 @@ function idleGeneration(corefile: ConstructorParameters<typeof Generation>[1], p
     setDebug: () => undefined,
     checking: true,
   }
-  const outliving = { shared: new SharedValues(log), replicas: new Replicas(nowhere, log), fatal: () => undefined }
-  return new Generation(0, corefile, { port, plugins, thread: { index: 0, count: 1 } }, deps, outliving)
+  const outliving = {
+    shared: new SharedValues(log),
+    replicas: new Replicas(nowhere, log),
+    talk: new Talk(nowhere, log),
+    fatal: () => undefined,
+  }
+  return new Generation(0, corefile, { port, plugins, thread: { index: 0, count: 1 }, board: newBoard() }, deps, outliving)
 }
 
 /** The control parts, which may find fault with what set-up doesn't look at. */

@@ -83,6 +83,8 @@ export function makeContext(generation: Generation, block: Block, plugin: string
     everywhere: (name) => generation.blocks.flatMap(({ config, plugins }) => holders(config, plugins, name)),
     resolve: (query) => generation.resolve(query),
     shared: (key, create, dispose) => generation.outliving.shared.get(generation.id, key, create, dispose),
+    tally: () => generation.tally(),
+    counterparts: (key, receive) => generation.outliving.talk.open(`${plugin} ${key}`, receive),
     finish: (fn) => void block.finishers.push(fn),
     onServerReply: (fn) => void generation.reported.push(fn),
     replica: (key, replica) =>

@@ -172,6 +172,8 @@ function setupOnly(common: Common, block: Block): SetupContext {
       throw new Error('plugins that only edit their block open no sockets')
     },
     finish: () => undefined,
+    tally: () => ({ add: () => undefined, total: () => 0 }),
+    counterparts: () => ({ tell: () => undefined, close: () => undefined }),
     onServerReply: () => undefined,
     replica: () => undefined,
     fatal: () => undefined,

@@ -202,6 +202,9 @@ export class Control {
       case 'unsubscribe':
         this.#sources.unsubscribe(message.key, thread.number)
         break
+      case 'tell':
+        this.#threads.tell(thread, message)
+        break
       case 'exit':
         this.#options.exit(message.code)
         break

@@ -1,8 +1,9 @@
 /** All that one Corefile produced in this thread: blocks with their plugins, chains, routers. Built beside the one that serves. */
 import type { Corefile, Directive } from '../corefile/tree.js'
 import { CorefileError, nearest } from '../corefile/tree.js'
-import type { Plugin, Query, Reply, ServerReply, Transport } from '../plugins/contract.js'
+import type { Plugin, Query, Reply, ServerReply, Tally, Transport } from '../plugins/contract.js'
 import { type Block, checkOverlaps, completeBlock, DEFAULT_TIMEOUTS, hostsOf, label, makeBlock } from './block.js'
+import { tallyOn } from './board.js'
 import { makeContext } from './context.js'
 import { link } from './link.js'
 import type { Service } from './listeners/listener.js'
@@ -10,11 +11,13 @@ import type { PluginEntry, ServingOptions } from './protocol.js'
 import { Router, type Site } from './router.js'
 import type { ServingDeps } from './serving.js'
 import type { Replicas, SharedValues } from './shared.js'
+import type { Talk } from './talk.js'
 
 /** What lives longer than a generation. */
 export interface Outliving {
   readonly shared: SharedValues
   readonly replicas: Replicas
+  readonly talk: Talk
   readonly fatal: (line: string) => void
 }
 
@@ -46,6 +49,7 @@ export class Generation {
   readonly #started: Plugin[] = []
   readonly #inSetupOrder: Plugin[] = []
   #inFlight = 0
+  #tallies = 0
   #drained: (() => void) | undefined
 
   constructor(id: number, corefile: Corefile, options: ServingOptions, deps: ServingDeps, outliving: Outliving) {
@@ -119,6 +123,12 @@ export class Generation {
     const watched = this.blocks.filter(({ config }) => config.directives.some(({ name }) => name === 'ready'))
     for (const { plugins } of watched) for (const plugin of plugins) if (plugin.ready?.() === false) names.add(plugin.name)
     return [...names]
+  }
+
+  /** The next number that the threads of this generation count on together. */
+  tally(): Tally {
+    const { board, thread } = this.options
+    return tallyOn(board, this.id, this.#tallies++, thread.index, thread.count)
   }
 
   get debug(): boolean {

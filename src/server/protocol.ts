@@ -11,6 +11,8 @@ export interface ServingOptions {
   readonly plugins: readonly PluginEntry[]
   /** `count` as it is at the start; a `prepare` brings its own. */
   readonly thread: { readonly index: number; readonly count: number }
+  /** Of board.ts; the same for all threads. */
+  readonly board: SharedArrayBuffer
 }
 
 /** Ports that were bound, by `server` label: where the Corefile leaves the choice to the system, all threads must have the same. */
@@ -46,6 +48,8 @@ export type ToServing =
       readonly part: readonly unknown[]
     }
   | { readonly kind: 'log-level'; readonly debug: boolean }
+  /** What a plugin of another thread says to its counterparts. */
+  | { readonly kind: 'told'; readonly key: string; readonly value: unknown }
   /** Send a heartbeat now. */
   | { readonly kind: 'beat' }
 
@@ -73,6 +77,8 @@ export type FromServing =
   | { readonly kind: 'retired'; readonly generation: number }
   | { readonly kind: 'subscribe'; readonly key: string }
   | { readonly kind: 'unsubscribe'; readonly key: string }
+  /** For all other threads. */
+  | { readonly kind: 'tell'; readonly key: string; readonly value: unknown }
   /** At least twice a second. */
   | { readonly kind: 'heartbeat'; readonly notReady: readonly string[]; readonly inFlight: number }
   /** Whole lines, with their line ends. */

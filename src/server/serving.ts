@@ -10,6 +10,7 @@ import { Sharing } from './listeners/sharing.js'
 import { Sockets } from './listeners/sockets.js'
 import type { Channel, FromServing, PluginEntry, Ports, ServingOptions, ToServing } from './protocol.js'
 import { Replicas, SharedValues } from './shared.js'
+import { Talk } from './talk.js'
 
 /** What the serving half gets from its surroundings. */
 export interface ServingDeps {
@@ -59,6 +60,7 @@ class ServingThread {
   readonly #dispatcher: Dispatcher
   readonly #shared: SharedValues
   readonly #replicas: Replicas
+  readonly #talk: Talk
   readonly #listenerDeps: ListenerDeps
   /** By number: the one that serves, those that drain, the one in preparation. */
   readonly #generations = new Map<number, Generation>()
@@ -80,6 +82,7 @@ class ServingThread {
     this.#dispatcher = new Dispatcher(deps.clock, this.#log, deps.metrics, (id) => this.#generations.get(id))
     this.#shared = new SharedValues(this.#log)
     this.#replicas = new Replicas(channel, this.#log)
+    this.#talk = new Talk(channel, this.#log)
     this.#listenerDeps = { clock: deps.clock, log: this.#log, metrics: deps.metrics, receive: this.#dispatcher.receive }
   }
 
@@ -116,6 +119,9 @@ class ServingThread {
       case 'source':
         this.#replicas.take(message)
         break
+      case 'told':
+        this.#talk.hear(message.key, message.value)
+        break
       case 'log-level':
         this.#deps.setDebug(message.debug)
         break
@@ -132,7 +138,7 @@ class ServingThread {
   }
 
   async #prepare({ generation: id, corefile, count, claim, ports }: Extract<ToServing, { kind: 'prepare' }>): Promise<void> {
-    const outliving = { shared: this.#shared, replicas: this.#replicas, fatal: (line: string) => this.#fatal(line) }
+    const outliving = { shared: this.#shared, replicas: this.#replicas, talk: this.#talk, fatal: (line: string) => this.#fatal(line) }
     const options = { ...this.#options, thread: { index: this.#options.thread.index, count } }
     let generation: Generation | undefined
     try {

@@ -10,7 +10,8 @@ export interface ServingHandle {
   onExit(listener: (error: Error | undefined) => void): void
   terminate(): Promise<void>
 }
-export type Spawn = (index: number, count: number) => ServingHandle
+/** `board`: what the threads count on together (board.ts). */
+export type Spawn = (index: number, count: number, board: SharedArrayBuffer) => ServingHandle
 
 export interface Waiter {
   resolve(message: FromServing): void

@@ -1,6 +1,7 @@
 /** The serving threads as control sees them: spoken to together, watched, and replaced when they die or hang. */
 import type { Corefile } from '../corefile/tree.js'
 import type { Logger } from '../plugins/contract.js'
+import { clearColumn, newBoard } from './board.js'
 import type { FromServing, Ports } from './protocol.js'
 import { ask, commit, end, type Prepared, prepare, ServingThread, type Spawn, share, type Waiter } from './thread.js'
 
@@ -48,6 +49,7 @@ export class ServingThreads {
   readonly #log: Logger
   /** By index. */
   readonly #threads: ServingThread[] = []
+  readonly #board = newBoard()
   readonly #retiring = new Map<number, Set<number>>()
   #current: Current | undefined
   #next: Next | undefined
@@ -137,6 +139,11 @@ export class ServingThreads {
     return [...new Set(answers.flat())]
   }
 
+  /** Passes on what a plugin in one thread says to the others. */
+  tell(speaker: ServingThread, { key, value }: Extract<FromServing, { kind: 'tell' }>): void {
+    for (const thread of this.#alive()) if (thread !== speaker) thread.handle.channel.post({ kind: 'told', key, value })
+  }
+
   healthy(): boolean {
     const now = performance.now()
     return this.#threads.every(({ ended, lastSign }) => !ended && now - lastSign < WATCH.silent)
@@ -177,7 +184,7 @@ export class ServingThreads {
   }
 
   async #launch(index: number, count: number): Promise<ServingThread> {
-    const thread = new ServingThread(this.#numbers++, index, this.#spawn(index, count), performance.now())
+    const thread = new ServingThread(this.#numbers++, index, this.#spawn(index, count, this.#board), performance.now())
     this.#threads[index] = thread
     const online = thread.answer('online')
     thread.handle.onExit((error) => this.#exited(thread, error))
@@ -235,6 +242,7 @@ export class ServingThreads {
     thread.waiters.clear()
     const others = this.#threads.some(({ serving }) => serving)
     for (const resolve of thread.curious.splice(0)) resolve(others ? [] : ['server'])
+    clearColumn(this.#board, thread.index)
     this.#events.ended(thread)
     for (const generation of [...this.#retiring.keys()]) this.#drained(generation, thread.number)
     if (this.#stopping || thread.leaving || !this.#isNeeded(thread.index)) return

@@ -2,6 +2,7 @@
 import { parseCorefile } from '../../src/corefile/index.js'
 import type { Handler, Logger, Plugin, PluginModule, Query, Reply } from '../../src/plugins/contract.js'
 import { FakeMetrics, realClock } from '../../src/plugins/testing.js'
+import { newBoard } from '../../src/server/board.js'
 import { connectDgram } from '../../src/server/listeners/dgram-client.js'
 import type { Channel, FromServing, ToServing } from '../../src/server/protocol.js'
 import { startServing } from '../../src/server/serving.js'
@@ -32,6 +33,7 @@ export class ServingHarness {
         port: '0',
         plugins: directives.map((directive) => ({ directive, specifier: directive, builtin: true })),
         thread: { index: 0, count: 1 },
+        board: newBoard(),
       },
       {
         loadModule: async ({ directive }) => modules[directive]!,
