@@ -120,9 +120,9 @@ export class Exchange {
     const order = this.#order
     for (let looked = 0; looked < order.length; looked++) {
       const upstream = order[this.#at++ % order.length]!
-      if (!upstream.down && !this.#isAsked(upstream)) return upstream
+      if (!upstream.health.down && !this.#isAsked(upstream)) return upstream
     }
-    if (this.#active.size > 0 || order.some((upstream) => !upstream.down)) return undefined
+    if (this.#active.size > 0 || order.some((upstream) => !upstream.health.down)) return undefined
     this.#forward.metrics.broken.inc()
     if (this.#forward.options.failfast) return undefined
     this.#lastChance = true
@@ -164,7 +164,7 @@ export class Exchange {
     }
     this.#active.delete(attempt)
     this.#error = error
-    attempt.upstream.check(attempt.began)
+    attempt.upstream.health.check(attempt.began)
     this.#goOn()
   }
 
@@ -210,8 +210,8 @@ export class Exchange {
     this.#forward.clock.timer(round(Math.max(0, left)), () => {
       if (ask.settled) return
       ask.cancel()
-      if (!attempt.overdue) upstream.overdue(began)
-      upstream.check(began)
+      if (!attempt.overdue) upstream.health.overdue(began)
+      upstream.health.check(began)
     })
   }
 
@@ -271,7 +271,7 @@ export class Exchange {
     // Where nobody else could be asked there is nothing to gain from knowing early; a probe would only be one more question.
     if (!attempt.overdue && this.#order.length > 1 && now >= began + upstream.patience) {
       attempt.overdue = true
-      upstream.overdue(began)
+      upstream.health.overdue(began)
     }
     if (!attempt.overtaken && now >= began + this.#hedge(upstream)) {
       attempt.overtaken = true
@@ -284,8 +284,8 @@ export class Exchange {
     const local = attempt.ask.via?.local ?? ''
     this.#active.delete(attempt)
     attempt.ask.cancel()
-    if (!attempt.overdue) attempt.upstream.overdue(attempt.began)
-    attempt.upstream.check(attempt.began)
+    if (!attempt.overdue) attempt.upstream.health.overdue(attempt.began)
+    attempt.upstream.health.check(attempt.began)
     const proto = attempt.ask.proto === 'udp' && attempt.upstream.target.transport === 'dns' ? 'udp' : 'tcp'
     this.#error = new Error(`read ${proto} ${local}->${attempt.upstream.label}: i/o timeout`)
   }

@@ -22,7 +22,7 @@ import type { Options } from './options.js'
 import { type Policy, policy } from './policy.js'
 import { type HostTarget, isHost, type Target, withoutDoubles } from './targets.js'
 import type { TlsClient } from './tls.js'
-import { Upstream, type UpstreamSettings } from './upstream.js'
+import { Upstream, type UpstreamSettings, type UpstreamSurroundings } from './upstream.js'
 
 /** EDE "Other Error" (RFC 8914 §4.1): there is no code for a forwarding loop. */
 const EDE_OTHER = 0
@@ -163,8 +163,8 @@ export class Forward implements Plugin {
   /** By the policy, those last that have lately not answered. */
   #order(): readonly Upstream[] {
     const order = this.#policy(this.#usable)
-    if (order.length < 2 || !order.some((upstream) => upstream.suspect)) return order
-    const suspect = order.filter((upstream) => upstream.suspect)
+    if (order.length < 2 || !order.some((upstream) => upstream.health.suspect)) return order
+    const suspect = order.filter((upstream) => upstream.health.suspect)
     return [...order.filter((upstream) => !suspect.includes(upstream)), ...suspect]
   }
 
@@ -209,10 +209,19 @@ export class Forward implements Plugin {
       serverName: secure ? options.tlsServerName || target.serverName : '',
     }
     const key = `forward ${JSON.stringify([target, { ...settings, probeDomain: settings.probeDomain.key }])}`
-    const { clock, metrics, connectDatagram } = this.#ctx
+    const { clock, metrics, connectDatagram: connect, thread } = this.#ctx
+    const line: UpstreamSurroundings['line'] = (receive) => this.#ctx.counterparts(key, receive)
     return this.#ctx.shared(
       key,
-      () => new Upstream(target, settings, clock, connectDatagram, this.ids, upstreamMetrics(metrics, target.label)),
+      () =>
+        new Upstream(target, settings, {
+          clock,
+          connect,
+          ids: this.ids,
+          metrics: upstreamMetrics(metrics, target.label),
+          thread: thread.index,
+          line,
+        }),
       (upstream) => upstream.close(),
     )
   }

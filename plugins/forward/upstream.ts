@@ -1,18 +1,14 @@
 /**
  * One upstream server: its sockets and connections, how fast it is, and whether it can be relied on. Shared by all `forward` lines that
  * name it with the same options, and kept over reloads.
- *
- * Two judgements stand side by side. `down` is CoreDNS's: more failed probes in a row than `max_fails`. `suspect` is ours and quicker: it
- * refuses, or has left the last questions unanswered; it is then asked after the others until a reply shows that it is back.
  */
 
-import { type Name, TYPE } from '../../src/dns/index.js'
 import type { Clock, ConnectDatagram, Timer } from '../../src/plugins/contract.js'
 import { Ask, type Done, type Ids, type Proto } from './ask.js'
 import { Cookies } from './cookies.js'
 import { DohPool } from './doh.js'
 import { Estimate } from './estimate.js'
-import { questionFrame } from './frame.js'
+import { Health, type HealthSettings, type Surroundings } from './health.js'
 import type { UpstreamMetrics } from './metrics.js'
 import { StreamPool } from './stream.js'
 import type { Target } from './targets.js'
@@ -20,16 +16,11 @@ import type { TlsClient } from './tls.js'
 import { type PoolOptions, UdpPool } from './udp.js'
 
 /** Everything of a `forward` line that its upstreams depend on. */
-export interface UpstreamSettings {
+export interface UpstreamSettings extends HealthSettings {
   readonly expire: number
   readonly maxAge: number
   readonly maxIdle: number
   readonly readTimeout: number
-  readonly maxFails: number
-  readonly probeInterval: number
-  readonly probeDomain: Name
-  readonly probeRecursion: boolean
-  readonly forceTcp: boolean
   readonly sourceAddress: string | undefined
   readonly cookies: boolean
   readonly dohMethod: 'GET' | 'POST'
@@ -38,19 +29,20 @@ export interface UpstreamSettings {
   readonly serverName: string
 }
 
-const PROBE_TIMEOUT = 1000
-/** A `health_check 0s` must not become a busy loop. */
-const MIN_INTERVAL = 20
 const MAX_SWEEP = 10_000
-/** Questions in a row without an answer in good time that make an upstream suspect. */
-const SUSPICIOUS = 3
-/** Without probes (`max_fails 0`) a suspect upstream is tried again this often. */
-const TRIAL_INTERVAL = 1000
+
+/** What an upstream gets from the thread that it lives in. */
+export interface UpstreamSurroundings extends Pick<Surroundings, 'clock' | 'thread' | 'line'> {
+  readonly connect: ConnectDatagram
+  readonly ids: Ids
+  readonly metrics: UpstreamMetrics
+}
 
 export class Upstream {
   readonly target: Target
   readonly settings: UpstreamSettings
   readonly estimate = new Estimate()
+  readonly health: Health
   readonly #clock: Clock
   readonly #ids: Ids
   readonly #metrics: UpstreamMetrics
@@ -60,40 +52,22 @@ export class Upstream {
   #stream: StreamPool | undefined
   #doh: DohPool | undefined
   #sweeping: Timer | undefined
-  #probing: Timer | undefined
-  #probeAsk: Ask | undefined
   #closed = false
-  #fails = 0
-  #unanswered = 0
-  #suspectSince = -1
-  #probedAt = Number.NEGATIVE_INFINITY
 
-  constructor(target: Target, settings: UpstreamSettings, clock: Clock, connect: ConnectDatagram, ids: Ids, metrics: UpstreamMetrics) {
+  constructor(target: Target, settings: UpstreamSettings, { clock, connect, ids, metrics, thread, line }: UpstreamSurroundings) {
     this.target = target
     this.settings = settings
     this.#clock = clock
     this.#connect = connect
     this.#ids = ids
     this.#metrics = metrics
+    this.health = new Health(settings, { clock, thread, line, send: (ask) => this.#send(ask), probeFailed: () => metrics.probeFailed() })
     this.#cookies = settings.cookies ? new Cookies() : undefined
   }
 
   /** "10.0.0.10:53" */
   get label(): string {
     return this.target.label
-  }
-
-  get down(): boolean {
-    return this.settings.maxFails > 0 && this.#fails > this.settings.maxFails
-  }
-
-  get suspect(): boolean {
-    if (this.#suspectSince < 0) return false
-    if (this.settings.maxFails > 0) return true
-    const now = this.#clock.monotonic()
-    if (now - this.#suspectSince < TRIAL_INTERVAL) return true
-    this.#suspectSince = now
-    return false
   }
 
   /** Milliseconds after which a healthy upstream would have answered. */
@@ -107,7 +81,7 @@ export class Upstream {
     const marked = proto === 'udp' && this.target.transport === 'dns' ? this.#cookies?.put(frame) : undefined
     const ask = new Ask(marked ?? frame, proto, exact, (settled, reply, error) => {
       if (reply !== undefined) this.#replied(reply.rcode, this.#clock.monotonic() - began)
-      else if (isRefusal(error)) this.#suspected(began)
+      else if (isRefusal(error)) this.health.suspected(began)
       done(settled, reply, error)
     })
     if (marked !== undefined) ask.cookies = this.#cookies
@@ -121,24 +95,10 @@ export class Upstream {
     return ask
   }
 
-  /** A question put at `began` was not answered in good time: perhaps it is a hard one, a probe will tell. */
-  overdue(began: number): void {
-    this.#unanswered++
-    if (this.#unanswered >= SUSPICIOUS) this.#suspected(began)
-    else this.check(began)
-  }
-
-  /** A question put at `began` failed: probes, unless that is switched off, under way, or was done since. */
-  check(began: number): void {
-    if (this.settings.maxFails === 0 || this.#closed || this.#probedAt >= began) return
-    if (this.#probing === undefined && this.#probeAsk === undefined) this.#probe()
-  }
-
   close(): void {
     this.#closed = true
     this.#sweeping?.cancel()
-    this.#probing?.cancel()
-    this.#probeAsk?.cancel()
+    this.health.close()
     const error = new Error('proxy: transport stopped')
     this.#udp?.close(error)
     this.#stream?.close(error)
@@ -146,20 +106,9 @@ export class Upstream {
   }
 
   #replied(rcode: number, ms: number): void {
-    this.#answered()
+    this.health.answered()
     this.estimate.add(ms)
     this.#metrics.replied(rcode, ms / 1000)
-  }
-
-  #answered(): void {
-    this.#fails = 0
-    this.#unanswered = 0
-    this.#suspectSince = -1
-  }
-
-  #suspected(began: number): void {
-    if (this.#suspectSince < 0) this.#suspectSince = this.#clock.monotonic()
-    this.check(began)
   }
 
   #send(ask: Ask): void {
@@ -214,39 +163,6 @@ export class Upstream {
       const empty = [this.#udp, this.#stream, this.#doh].every((pool) => pool === undefined || pool.empty)
       if (!empty) this.#sweepLater()
     })
-  }
-
-  #probe(): void {
-    this.#probing = undefined
-    this.#probedAt = this.#clock.monotonic()
-    const { probeDomain, probeRecursion, forceTcp } = this.settings
-    const frame = questionFrame(probeDomain, TYPE.NS, probeRecursion)
-    let late: Timer | undefined
-    const ended = (error: Error | undefined): void => {
-      late?.cancel()
-      this.#probeAsk = undefined
-      if (error === undefined) this.#answered()
-      else this.#probeFailed()
-    }
-    const ask = new Ask(frame, forceTcp ? 'tcp' : 'udp', false, (_, __, error) => ended(error))
-    this.#probeAsk = ask
-    late = this.#clock.timer(PROBE_TIMEOUT, () => {
-      ask.cancel()
-      ended(new Error('i/o timeout'))
-    })
-    try {
-      this.#send(ask)
-    } catch (error) {
-      ask.settle(undefined, error as Error)
-    }
-  }
-
-  #probeFailed(): void {
-    if (this.#closed) return
-    this.#fails++
-    if (this.#suspectSince < 0) this.#suspectSince = this.#clock.monotonic()
-    this.#metrics.probeFailed()
-    this.#probing = this.#clock.timer(Math.max(MIN_INTERVAL, this.settings.probeInterval), () => this.#probe())
   }
 }
 
