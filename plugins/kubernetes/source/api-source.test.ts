@@ -60,7 +60,7 @@ function run(api: FakeKubeApi, over: Partial<Omit<SourceOptions, 'needs'>> & { n
     clock: realClock,
     metrics,
     times: TIMES,
-    limits: { head: 1000, idle: 1000 },
+    limits: { connect: 500, head: 1000, idle: 1000 },
   })
   void source.start((part) => {
     emitted.push(...part)

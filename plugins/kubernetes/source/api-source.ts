@@ -25,7 +25,7 @@ export interface ApiSourceOptions {
   readonly limits?: ClientLimits
 }
 
-const LIMITS: ClientLimits = { head: 30_000, idle: 40_000 }
+const LIMITS: ClientLimits = { connect: 5000, head: 30_000, idle: 40_000 }
 
 export function apiSource(o: ApiSourceOptions): Source<ClusterRecord> {
   let store: ClusterStore | undefined

@@ -8,6 +8,8 @@ import { ApiError, statusError } from './status.js'
 
 /** Milliseconds. An overloaded server may queue a request for long before it answers. */
 export interface ClientLimits {
+  /** Until a new connection is made. Where packets get lost, a fresh attempt finds a server that is back sooner than an old one. */
+  readonly connect: number
   /** Until the head of the answer is in. */
   readonly head: number
   /** Between two pieces of a body that is not a watch. */
@@ -115,7 +117,12 @@ export class ApiClient {
     return new Promise((resolve, reject) => {
       const request = this.#transport.get({ ...options, signal })
       const timer = this.clock.timer(this.#limits.head, () => request.destroy(new Error('no answer in time')))
-      request.on('socket', (socket) => socket.setKeepAlive(true, KEEP_ALIVE_MS))
+      request.on('socket', (socket) => {
+        socket.setKeepAlive(true, KEEP_ALIVE_MS)
+        if (!socket.connecting) return
+        const patience = this.clock.timer(this.#limits.connect, () => request.destroy(new Error('no connection in time')))
+        socket.once('connect', () => patience.cancel()).once('close', () => patience.cancel())
+      })
       request.on('response', (response) => {
         timer.cancel()
         this.#metrics.requests.with(String(response.statusCode), 'GET', this.host).inc()

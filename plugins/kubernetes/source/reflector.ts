@@ -35,8 +35,9 @@ export interface ReflectorTimes {
   readonly grace: number
 }
 
+/** The longest wait is what a server that comes back waits for us; four requests in that time are nothing to it. */
 export const REFLECTOR_TIMES: ReflectorTimes = {
-  backoff: { first: 200, longest: 15_000 },
+  backoff: { first: 200, longest: 4000 },
   watch: 300_000,
   silence: 40_000,
   grace: 3000,
