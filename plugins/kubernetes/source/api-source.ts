@@ -6,6 +6,7 @@ import type { ApiAccess } from './access.js'
 import { ApiClient, type ClientLimits, clientMetrics } from './client.js'
 import { SnapshotKeeper } from './keeper.js'
 import { Limiter } from './limiter.js'
+import { Pace } from './pace.js'
 import { REFLECTOR_TIMES, Reflector, type ReflectorTimes } from './reflector.js'
 import { resourcesFor } from './resources.js'
 import { ProgrammingLatency, ResourceSink } from './sink.js'
@@ -32,6 +33,7 @@ export function apiSource(o: ApiSourceOptions): Source<ClusterRecord> {
   let client: ApiClient | undefined
   let reflectors: Reflector[] = []
   let keeper: SnapshotKeeper | undefined
+  let pace: Pace | undefined
   const reopened = o.metrics.counter(
     'coredns_kubernetes_watch_reopened_total',
     'Watches opened in place of another, by resource and why: closed by the server, failed, silent, or stalled (another one brought news).',
@@ -42,6 +44,8 @@ export function apiSource(o: ApiSourceOptions): Source<ClusterRecord> {
   const start = async (emit: (part: readonly ClusterRecord[]) => void) => {
     const target = new ClusterStore(emit, o.clock)
     store = target
+    const paced = new Pace(() => target.flush(), o.clock)
+    pace = paced
     const access = await o.access()
     if (o.options.snapshot !== undefined) {
       const identity = identityFor(access, o.options)
@@ -53,13 +57,13 @@ export function apiSource(o: ApiSourceOptions): Source<ClusterRecord> {
     const resources = resourcesFor(o.options)
     const missing = new Set(resources)
     const reflector = (resource: (typeof resources)[number]) => {
-      const sink = new ResourceSink({ resource, store: target, needs: o.options.needs, log: o.log, latency })
+      const sink = new ResourceSink({ resource, store: target, pace: paced, needs: o.options.needs, log: o.log, latency })
       const onListed = () => {
         if (missing.size === 0) return
         missing.delete(resource)
         if (missing.size > 0) return
         target.setSynced()
-        target.flush()
+        paced.now()
         keeper?.live()
       }
       return new Reflector({
@@ -87,6 +91,7 @@ export function apiSource(o: ApiSourceOptions): Source<ClusterRecord> {
     },
     async stop() {
       await Promise.all(reflectors.map((r) => r.stop()))
+      pace?.cancel()
       client?.close()
       await keeper?.stop()
     },

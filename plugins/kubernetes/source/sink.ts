@@ -2,6 +2,7 @@
 import type { Clock, Histogram, Logger, MetricFamily, MetricsScope } from '../../../src/plugins/contract.js'
 import type { ObjectPut } from '../objects.js'
 import type { SourceNeeds } from '../options.js'
+import type { Pace } from './pace.js'
 import { PackError, type PackedMeta, packMeta, packNamespace, packPod, packService, packServiceImport, packSlice } from './pack.js'
 import type { ObjectSink } from './reflector.js'
 import type { Resource } from './resources.js'
@@ -11,6 +12,7 @@ import type { RawObject } from './watch.js'
 export interface SinkOptions {
   readonly resource: Resource
   readonly store: ClusterStore
+  readonly pace: Pace
   readonly needs: SourceNeeds
   readonly log: Logger
   readonly latency: ProgrammingLatency
@@ -32,7 +34,7 @@ export class ResourceSink implements ObjectSink {
   }
 
   flush(): void {
-    this.#o.store.flush()
+    this.#o.pace.ask()
   }
 
   listed(object: RawObject): void {
