@@ -28,6 +28,7 @@ const report = (message: Report): void => void process.send!(message)
 /** Octets that are written at once. */
 const CHUNK = 64 * 1024
 const TICK_MS = 5
+const SLICES = '/apis/discovery.k8s.io/v1/endpointslices'
 /** One in so many changes is reported. */
 const SAMPLE = 100
 
@@ -71,7 +72,7 @@ class ClusterApi {
     this.#resources = new Map([
       resource('/api/v1/services', 'Service', 'v1', services(shape)),
       resource('/api/v1/namespaces', 'Namespace', 'v1', namespaces()),
-      resource('/apis/discovery.k8s.io/v1/endpointslices', 'EndpointSlice', 'discovery.k8s.io/v1', slices(shape)),
+      resource(SLICES, 'EndpointSlice', 'discovery.k8s.io/v1', slices(shape)),
     ])
     this.#ready = Array.from({ length: shape.services }, () => 2 ** ENDPOINTS - 1)
   }
@@ -97,7 +98,11 @@ class ClusterApi {
     let done = 0
     const timer = setInterval(() => {
       const due = Math.min(rate * seconds, Math.floor(((performance.now() - start) * rate) / 1000))
+      // As the real one does it: what waits for a watch goes out in one go.
+      const { watchers } = this.#resources.get(SLICES)!
+      for (const { response } of watchers) response.cork()
       for (; done < due; done++) this.#turnOver(done)
+      for (const { response } of watchers) response.uncork()
       if (done < rate * seconds) return
       clearInterval(timer)
       report({ kind: 'done', changes: done })
@@ -105,7 +110,7 @@ class ClusterApi {
   }
 
   #turnOver(change: number): void {
-    const resource = this.#resources.get('/apis/discovery.k8s.io/v1/endpointslices')!
+    const resource = this.#resources.get(SLICES)!
     // All over the cluster, and the same slice again only after all others.
     const service = (change * 7919) % this.#ready.length
     const endpoint = Math.floor(change / this.#ready.length) % ENDPOINTS
