@@ -1,5 +1,5 @@
 /** Every way to reach the API server, with the permissions of the README and none else; tokens that end; permissions that are missing. */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { root, until } from '../support/process.js'
@@ -7,11 +7,20 @@ import { type Json, tokenOf } from './harness/accounts.js'
 import { kubeconfig } from './harness/control-plane.js'
 import { namespace, service, slice } from './harness/objects.js'
 import { type Subject, type SubjectOptions, startSubject } from './harness/subject.js'
+import { installImports } from './options.js'
 import type { World } from './world.js'
 
 const NS = 'e2e-access'
 const NAME = `web.${NS}.svc.cluster.local`
 const ANSWER = ['NOERROR', '10.247.0.1']
+/** All that the server ever asks for, and the API group of each. */
+const KINDS = [
+  ['services', ''],
+  ['namespaces', ''],
+  ['endpointslices', 'discovery.k8s.io'],
+  ['pods', ''],
+  ['serviceimports', 'multicluster.x-k8s.io'],
+] as const
 
 export function accesses(get: () => World): void {
   const subjects: Subject[] = []
@@ -100,27 +109,51 @@ export function accesses(get: () => World): void {
     await subject.sees(ANSWER, NAME)
   })
 
-  it('missing permissions are named in the log and in /ready, and used as soon as they are granted', async () => {
+  it('a missing permission is named in the log and in /ready, whichever kind it is for, and used as soon as it is granted', async () => {
     const { api, own } = get()
-    const ca = readFileSync(own!.file('ca.crt'), 'utf8')
-    writeFileSync(own!.file('limited'), kubeconfig(own!.url, ca, { token: 'limited-token' }))
-    await api.create('clusterroles', {
-      metadata: { name: 'e2e-half' },
-      rules: [{ apiGroups: [''], resources: ['services', 'namespaces'], verbs: ['list', 'watch'] }],
-    })
+    await installImports(get())
+    const folder = own!.file('limited')
+    mkdirSync(folder)
+    writeFileSync(`${folder}/token`, 'limited-token')
+    writeFileSync(`${folder}/ca.crt`, readFileSync(own!.file('ca.crt')))
+    const { hostname, port } = new URL(own!.url)
+    const env = { KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port, CAIRNDNS_SERVICE_ACCOUNT: folder }
+    await api.create('clusterroles', { metadata: { name: 'e2e-half' }, rules: [] })
     await api.create('clusterrolebindings', {
       metadata: { name: 'e2e-half' },
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'e2e-half' },
       subjects: [{ kind: 'User', name: 'limited', apiGroup: 'rbac.authorization.k8s.io' }],
     })
-    const subject = await start({ kubernetes: `kubeconfig ${own!.file('limited')}\n        startup_timeout 2s` })
-    await subject.server.saw(/cannot (list|watch) resource "endpointslices" in API group "discovery.k8s.io"/, 30_000)
-    const { status, body } = await subject.http(subject.ready, '/ready')
-    expect(status).toBe(503)
-    expect(body).toMatch(
-      /^kubernetes\nkubernetes: permission is missing: verb "(list|watch)" on resource "endpointslices" of API group "discovery.k8s.io"$/,
-    )
-    expect((await subject.answers(NAME))[0]).not.toBe('NOERROR')
+    const options = {
+      kubernetes: 'pods verified\n        multicluster clusterset.local\n        startup_timeout 1s',
+      zones: 'cluster.local clusterset.local in-addr.arpa ip6.arpa',
+      env,
+    }
+    for (const [resource, group] of KINDS) {
+      const rules = KINDS.filter(([other]) => other !== resource).map(([other, of]) => ({
+        apiGroups: [of],
+        resources: [other],
+        verbs: ['list', 'watch'],
+      }))
+      await api.patch('clusterroles', '', 'e2e-half', { rules })
+      const subject = await start(options)
+      const words = `verb "(list|watch)" on resource "${resource}" of API group "${group}"`
+      const only = new RegExp(`^kubernetes\nkubernetes: permission is missing: ${words}$`)
+      let last = ''
+      await until(
+        async () => {
+          const { status, body } = await subject.http(subject.ready, '/ready')
+          last = `${status} ${body}`
+          return status === 503 && only.test(body)
+        },
+        30_000,
+        () => `without ${resource}: ${last}`,
+      )
+      await subject.server.saw(new RegExp(`cannot (list|watch) resource "${resource}" in API group "${group}"`), 30_000)
+      expect((await subject.answers(NAME))[0]).not.toBe('NOERROR')
+      if (resource !== KINDS.at(-1)?.[0]) await subjects.pop()!.stop()
+    }
+    const subject = subjects.at(-1)!
     await bind('User', 'limited')
     await subject.sees(ANSWER, NAME, 'A', 60_000)
     await until(

@@ -5,7 +5,7 @@ import type { World } from './world.js'
 export type Question = readonly [name: string, type: string]
 
 /** Both answer all of these alike within some seconds; fails with the differences. Does nothing without CoreDNS. */
-export async function alike({ ours, theirs }: World, questions: readonly Question[]): Promise<void> {
+export async function alike({ ours, theirs }: Pick<World, 'ours' | 'theirs'>, questions: readonly Question[]): Promise<void> {
   if (theirs === undefined) return
   let differences: string[] = []
   await until(

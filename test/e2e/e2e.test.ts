@@ -2,8 +2,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { accesses } from './access.js'
 import { changes } from './changes.js'
+import { options } from './options.js'
 import { outages } from './outages.js'
+import { restarts } from './restarts.js'
 import { specification } from './specification.js'
+import { transfers } from './transfers.js'
 import { startWorld, type World } from './world.js'
 
 let world: World
@@ -24,5 +27,8 @@ it('becomes ready', async () => {
 
 describe('the DNS specification, name by name', () => specification(get))
 describe('changes', () => changes(get))
+describe('options', () => options(get))
+describe('zone transfers', () => transfers(get))
+describe('restarts', () => restarts(get))
 describe.skipIf(!process.env.E2E_BINARIES)('outages', () => outages(get))
 describe.skipIf(!process.env.E2E_BINARIES)('ways of access', () => accesses(get))

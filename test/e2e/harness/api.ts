@@ -20,6 +20,8 @@ export class ApiFailure extends Error {
 
 const GROUPS: Readonly<Record<string, string>> = {
   endpointslices: '/apis/discovery.k8s.io/v1',
+  serviceimports: '/apis/multicluster.x-k8s.io/v1alpha1',
+  customresourcedefinitions: '/apis/apiextensions.k8s.io/v1',
   clusterroles: '/apis/rbac.authorization.k8s.io/v1',
   clusterrolebindings: '/apis/rbac.authorization.k8s.io/v1',
 }

@@ -6,6 +6,7 @@ import { freePorts, type Running, run, until } from '../../support/process.js'
 export interface Subject {
   readonly server: Running
   readonly client: Client
+  readonly dns: number
   readonly ready: number
   readonly metrics: number
   /** "NOERROR" and the answer section, sorted: name and TTL left out. */
@@ -23,6 +24,8 @@ export interface SubjectOptions {
   readonly command?: string
   /** Lines beside the kubernetes block. */
   readonly more?: string
+  /** Zones of the kubernetes block. */
+  readonly zones?: string
 }
 
 export async function startSubject(options: SubjectOptions): Promise<Subject> {
@@ -34,7 +37,7 @@ export async function startSubject(options: SubjectOptions): Promise<Subject> {
     }
     prometheus 127.0.0.1:${metrics}
     reload 2s 1s
-    kubernetes cluster.local in-addr.arpa ip6.arpa {
+    kubernetes ${options.zones ?? 'cluster.local in-addr.arpa ip6.arpa'} {
         ${options.kubernetes}
     }
     ${options.more ?? ''}
@@ -54,6 +57,7 @@ export async function startSubject(options: SubjectOptions): Promise<Subject> {
   return {
     server,
     client,
+    dns,
     ready,
     metrics,
     answers,
