@@ -70,7 +70,10 @@ export interface NamespacePut {
   readonly name: string
 }
 
-/** A pod that is not terminating and has an address; only with `SourceNeeds.pods`. A pod that starts to terminate is a delete. */
+/**
+ * A pod with an address; only with `SourceNeeds.pods`. One that terminates stays what it was until it is gone, and is not taken up if it was
+ * terminating when it was first seen.
+ */
 export interface PodPut {
   readonly op: 'put'
   readonly kind: 'pod'
@@ -107,7 +110,8 @@ export interface ObjectDelete {
 
 /**
  * State of the source: at the end of every snapshot, and behind the records of a delta that changed it. Serials are seconds since 1970 of
- * the last change that answers can show (a pod's labels are none), 0 before the first; they never go back: max(before + 1, now).
+ * the last change that answers can show (a pod's labels are none), 0 before the first. They never go back; of several changes within a
+ * second the first after it was seen takes the next second, and the serial is never more than that one ahead.
  */
 export interface StateRecord {
   readonly op: 'state'
