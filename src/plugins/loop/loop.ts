@@ -6,7 +6,9 @@
 import { type Name, RCODE, TYPE } from '../../dns/index.js'
 import type { Handler, Plugin, Query, Reply, SetupContext, Timer } from '../contract.js'
 import { type Guarded, isGuarded, probeZone } from './guarded.js'
-import { Probe, type Sighting, type Watched } from './probe.js'
+import { Names, type Sighting } from './names.js'
+import { Probe } from './probe.js'
+import { Verdicts } from './verdicts.js'
 
 /** Until listeners are open, a reload is through, and `forward` has started (it is behind this plugin). */
 const FIRST_DELAY = 100
@@ -19,8 +21,8 @@ export class Loop implements Plugin {
   readonly name = 'loop'
   readonly #ctx: SetupContext
   readonly #exits: boolean
-  /** Names under way, of all guards of this thread: a question may come back through another block, or to the generation before. */
-  #watched: Watched | undefined
+  #names: Names | undefined
+  #verdicts: Verdicts | undefined
   readonly #probes = new Set<Probe>()
   readonly #timers = new Set<Timer>()
 
@@ -30,34 +32,44 @@ export class Loop implements Plugin {
   }
 
   onStartup(): void {
-    const watched = this.#ctx.shared<Watched>(
+    const names = this.#ctx.shared<Names>(
       'loop',
-      () => new Map(),
-      (map) => map.clear(),
+      () => new Names(this.#ctx),
+      (all) => all.close(),
     )
-    this.#watched = watched
-    for (const forward of this.#ctx.findAll('forward')) {
-      const zone = isGuarded(forward) ? probeZone(forward, this.#ctx.block) : undefined
-      if (isGuarded(forward) && zone !== undefined) this.#await(forward, zone, watched, FIRST_DELAY)
+    this.#names = names
+    const forwards = this.#ctx.findAll('forward').filter(isGuarded)
+    const verdicts = new Verdicts(forwards, this.#ctx)
+    this.#verdicts = verdicts
+    // One thread asks for all.
+    if (this.#ctx.thread.index > 0) {
+      verdicts.ask()
+      return
+    }
+    for (const forward of forwards) {
+      const zone = probeZone(forward, this.#ctx.block)
+      if (zone !== undefined) this.#await(forward, zone, names, FIRST_DELAY)
     }
   }
 
   /** Begins once the upstreams are known. */
-  #await(forward: Guarded, zone: Name, watched: Watched, waited: number): void {
+  #await(forward: Guarded, zone: Name, names: Names, waited: number): void {
     const timer = this.#ctx.clock.timer(FIRST_DELAY, () => {
       this.#timers.delete(timer)
-      if (forward.upstreams.length > 0) this.#guard(forward, zone, watched)
-      else if (waited < LAST_START) this.#await(forward, zone, watched, waited + FIRST_DELAY)
+      if (forward.upstreams.length > 0) this.#guard(forward, zone, names)
+      else if (waited < LAST_START) this.#await(forward, zone, names, waited + FIRST_DELAY)
     })
     this.#timers.add(timer)
   }
 
-  #guard(forward: Guarded, zone: Name, watched: Watched): void {
+  #guard(forward: Guarded, zone: Name, names: Names): void {
     for (const { label, file } of forward.upstreams) {
-      const probe = new Probe(this.#ctx.clock, watched, zone, (name) => forward.put(label, name, TYPE.HINFO))
+      const probe = new Probe(this.#ctx.clock, names, zone, (name) => forward.put(label, name, TYPE.HINFO))
       this.#probes.add(probe)
       probe.run(0, (sighting) => {
         if (sighting !== undefined) this.#detected(probe, forward, label, file, sighting)
+        // A thread that was here before may have judged otherwise.
+        else this.#verdicts?.on(forward, label)
       })
     }
   }
@@ -67,13 +79,11 @@ export class Loop implements Plugin {
     this.#timers.clear()
     for (const probe of this.#probes) probe.stop()
     this.#probes.clear()
+    this.#verdicts?.close()
   }
 
   serveDNS(query: Query, next: Handler): Reply | Promise<Reply> {
-    if (query.type !== TYPE.HINFO || this.#watched === undefined || this.#watched.size === 0) return next(query)
-    const seen = this.#watched.get(query.name.key)
-    if (seen === undefined) return next(query)
-    seen({ client: query.peer, name: query.name })
+    if (query.type !== TYPE.HINFO || this.#names?.came(query.name, query.peer) !== true) return next(query)
     // An answer, so that the question goes round no further.
     return query.reply('loop', RCODE.NOERROR, { aa: false })
   }
@@ -96,14 +106,14 @@ export class Loop implements Plugin {
     log.error(
       `Loop (${from} -> ${to}) detected for zone "${zone}": ${culprit} sends our queries back to us and is asked no more; next look in ${again}. ${query}`,
     )
-    forward.suspend(label, `forwarding loop: nameserver ${label}${file === undefined ? '' : ` of ${file}`} sends queries back`)
+    this.#verdicts?.off(forward, label, `forwarding loop: nameserver ${label}${file === undefined ? '' : ` of ${file}`} sends queries back`)
     this.#lookAgain(probe, forward, label, culprit)
   }
 
   #lookAgain(probe: Probe, forward: Guarded, label: string, culprit: string): void {
     probe.run(RETRY_INTERVAL, (sighting, answered) => {
       if (sighting === undefined && answered) {
-        forward.resume(label)
+        this.#verdicts?.on(forward, label)
         this.#ctx.log.info(`${culprit} sends our queries back no longer and is asked again`)
       } else this.#lookAgain(probe, forward, label, culprit)
     })

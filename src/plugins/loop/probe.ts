@@ -1,16 +1,8 @@
 /** Questions for unguessable names to one nameserver, and watching whether they come back. */
 import { randomBytes } from 'node:crypto'
 import { Name } from '../../dns/index.js'
-import type { Clock, Peer, Timer } from '../contract.js'
-
-export interface Sighting {
-  /** Who asked us our own question. */
-  readonly client: Peer
-  readonly name: Name
-}
-
-/** Names under way by key, and whom to tell when one arrives. */
-export type Watched = Map<string, (sighting: Sighting) => void>
+import type { Clock, Timer } from '../contract.js'
+import type { Names, Sighting } from './names.js'
 
 /** More than two, as in CoreDNS: a single echo is no loop. */
 const LOOP = 3
@@ -26,7 +18,7 @@ export type Outcome = (sighting: Sighting | undefined, answered: boolean) => voi
 
 export class Probe {
   readonly #clock: Clock
-  readonly #watched: Watched
+  readonly #watched: Names
   readonly #zone: Name
   readonly #put: (name: Name) => Promise<void>
   readonly #names = new Set<string>()
@@ -36,7 +28,7 @@ export class Probe {
   #retry = FIRST_RETRY
   #giveUpAt = 0
 
-  constructor(clock: Clock, watched: Watched, zone: Name, put: (name: Name) => Promise<void>) {
+  constructor(clock: Clock, watched: Names, zone: Name, put: (name: Name) => Promise<void>) {
     this.#clock = clock
     this.#watched = watched
     this.#zone = zone
