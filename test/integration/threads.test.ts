@@ -6,25 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Message } from '../../src/dns/index.js'
 import { type Client, tcp, udp } from '../support/client.js'
 import { freePorts, type Running, root, run, until } from '../support/process.js'
-
-/** `thread WORD` answers TXT "WORD INDEX COUNT"; "die." ends the thread that it reaches, "hang." stops it; "fail" fails set-up but in thread 0. */
-const PLUGIN = `export default { name: 'thread', apiVersion: 1, setup: ([use], ctx) => {
-  const words = use.args.map(({ text }) => text)
-  const { index, count } = ctx.thread
-  return {
-    name: 'thread',
-    onStartup() {
-      if (index > 0 && words[1] === 'fails') throw new Error('thread ' + index + ' does not like it')
-      if (index > 0 && words[1] === 'dies') process.exit(1)
-    },
-    serveDNS(query) {
-      const name = query.name.toString()
-      if (name === 'die.') process.exit(1)
-      if (name === 'hang.') for (;;);
-      const data = { kind: 'TXT', strings: [Buffer.from(words[0]), Buffer.from(String(index)), Buffer.from(String(count))] }
-      return query.reply('thread', 0, { answers: [{ name: query.name, type: 16, class: 1, ttl: 0, data }] })
-    } } } }`
-const files = { 'thread.mjs': PLUGIN, 'table.cfg': 'thread:./thread.mjs\nwhoami:whoami\n' }
+import { metricSum, outcomes, shout, threadFiles } from '../support/threads.js'
 
 let server: Running
 let port = 0
@@ -35,10 +17,10 @@ beforeEach(async () => {
 afterEach(() => server.stop())
 
 const corefile = (word: string, sockets: string): string =>
-  `.:${port} {\n ${sockets}\n prometheus 127.0.0.1:${metricsPort}\n thread ${word}\n}\n`
+  `.:${port} {\n ${sockets}\n kill\n prometheus 127.0.0.1:${metricsPort}\n thread ${word}\n}\n`
 
 async function start(text: string, args: readonly string[] = []): Promise<void> {
-  server = await run(text, port, { args: ['-plugin-cfg', 'table.cfg', ...args], files })
+  server = await run(text, port, { args: ['-plugin-cfg', 'table.cfg', ...args], files: threadFiles })
   await server.saw(/node\d+/)
 }
 
@@ -58,27 +40,10 @@ const words = (message: Message): string => {
   return data?.kind === 'TXT' ? data.strings.map(String).join(' ') : `rcode ${message.rcode}`
 }
 
-/** Asks from so many ports, or over so many connections, and returns the sorted different answers. */
-async function answers(connect: (port: number) => Promise<Client>, count = 24): Promise<string[]> {
-  const clients = await Promise.all(Array.from({ length: count }, () => connect(port)))
-  try {
-    return [...new Set((await Promise.all(clients.map((client) => client.ask('a.', 'TXT')))).map(words))].sort()
-  } finally {
-    for (const client of clients) client.close()
-  }
-}
+const answers = (connect: (port: number) => Promise<Client>, count?: number): Promise<string[]> =>
+  outcomes(() => connect(port), 'a.', 'TXT', words, count)
 
-async function requests(): Promise<number> {
-  const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
-  return [...text.matchAll(/^coredns_dns_requests_total\{.*\} (\d+)$/gm)].reduce((sum, [, value]) => sum + Number(value), 0)
-}
-
-/** Asks what is not answered. */
-async function shout(name: string): Promise<void> {
-  const client = await udp(port)
-  await client.ask(name, 'A', { ms: 50 }).catch(() => undefined)
-  client.close()
-}
+const requests = (): Promise<number> => metricSum(metricsPort, 'coredns_dns_requests_total')
 
 test('two threads share what comes by UDP and TCP, and are counted as one', async () => {
   await start(corefile('w', 'multisocket 2'))
@@ -107,7 +72,7 @@ test('a second server on the same port does not start, whatever the number of th
 test('a thread that dies: the other answers on, the new one comes beside it, and no count is lost', async () => {
   await start(corefile('w', ''), ['-threads', '2'])
   expect(await answers(udp)).toEqual(['w 0 2', 'w 1 2'])
-  await shout('die.')
+  await shout(port, 'die.')
   await server.saw(/\[ERROR\] Serving thread \d ended/)
   expect(await answers(udp)).toHaveLength(1)
   await server.saw(/\[INFO\] Serving thread \d is back/)
@@ -117,7 +82,7 @@ test('a thread that dies: the other answers on, the new one comes beside it, and
 
 test('a thread that hangs is replaced, and a reload goes through afterwards', async () => {
   await start(corefile('w', 'multisocket 2'))
-  await shout('hang.')
+  await shout(port, 'hang.')
   await server.saw(/\[ERROR\] Serving thread \d has given no sign of life for 5 s[\s\S]*is back/, 15_000)
   await reload(corefile('x', 'multisocket 2'), /Reloading complete/)
   expect(await answers(udp)).toEqual(['x 0 2', 'x 1 2'])
@@ -151,7 +116,7 @@ test('a reload changes the number of threads, and loses no query on the way up',
   expect(await answers(tcp, 48)).toEqual(['x 0 3', 'x 1 3', 'x 2 3'])
   await reload(corefile('y', ''), /Reloading complete/)
   await until(
-    async () => (await answers(udp).catch(() => [])).join() === 'y 0 1',
+    async () => (await answers(udp)).join() === 'y 0 1',
     10_000,
     () => 'threads beyond the first still answer',
   )
