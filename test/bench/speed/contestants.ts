@@ -8,7 +8,7 @@ import { freePorts } from '../../support/process.js'
 import type { Job, Message, Outcome } from './generator.js'
 import { pinned } from './machine.js'
 import type { Kind, Place, Role } from './peers.js'
-import type { Question } from './questions.js'
+import type { Question, Workload } from './questions.js'
 
 /** One column of the table: a kind of server, which program of it, and with what options. */
 export interface Contestant {
@@ -21,15 +21,30 @@ export interface Contestant {
   readonly version: string
   /** As `taskset -c` takes them. */
   readonly cores: string | undefined
+  readonly workloads: readonly Workload[]
 }
 
 export interface Surroundings {
   readonly upstream: number
+  /** URL of the API server, if the role has one. */
   readonly api: string | undefined
 }
 
 const STARTED_MS = 90_000
 const ENDED_MS = 5000
+
+/** What still runs if this process ends before its time. */
+const running = new Set<ChildProcess>()
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGKILL')
+})
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
+
+function remember(child: ChildProcess): ChildProcess {
+  running.add(child)
+  child.once('exit', () => running.delete(child))
+  return child
+}
 
 export class Server {
   readonly contestant: Contestant
@@ -45,7 +60,7 @@ export class Server {
     this.#folder = place.folder
     const { command, kind, options, cores } = contestant
     const [program, ...args] = pinned(cores, [...command, ...kind.args(place), ...options])
-    this.#child = spawn(program!, args, { cwd: place.folder, stdio: ['ignore', 'pipe', 'pipe'] })
+    this.#child = remember(spawn(program!, args, { cwd: place.folder, stdio: ['ignore', 'pipe', 'pipe'] }))
     this.#child.on('error', (error) => (this.output += error))
     for (const stream of [this.#child.stdout!, this.#child.stderr!])
       stream.on('data', (chunk: Buffer) => (this.output = (this.output + chunk).slice(-4000)))
@@ -117,9 +132,13 @@ export class Generator {
 
   static async start(cores: string | undefined): Promise<Generator> {
     const [program, ...args] = pinned(cores, [process.execPath, path.join(import.meta.dirname, '..', 'run.mjs'), 'speed/generator.ts'])
-    const child = spawn(program!, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+    const child = remember(spawn(program!, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] }))
     const { upstream } = await heard(child, 'ready')
     return new Generator(child, upstream)
+  }
+
+  get pid(): number {
+    return this.#child.pid!
   }
 
   async run(job: Job): Promise<Outcome> {

@@ -8,6 +8,7 @@ import type { Contestant } from './contestants.js'
 import { coresFor, must } from './machine.js'
 import type { Options } from './options.js'
 import { locate, OURS, PEERS, version } from './peers.js'
+import type { Workload } from './questions.js'
 
 export interface Field {
   /** Ours first. */
@@ -27,7 +28,17 @@ export function fieldOf(options: Options): Field {
     const command = options.peers.get(kind.name.toLowerCase()) ?? locate(kind)
     if (command === undefined) return []
     const words = command.split(' ')
-    return [{ label: kind.name, kind, command: words, options: [], version: version(kind, words[0]!), cores: coresFor(1).server }]
+    return [
+      {
+        label: kind.name,
+        kind,
+        command: words,
+        options: [],
+        version: version(kind, words[0]!),
+        cores: coresFor(1).server,
+        workloads: kind.workloads,
+      },
+    ]
   })
   const skipped = peers.filter((kind) => !found.some((contestant) => contestant.kind === kind)).map(({ name }) => name)
   for (const name of options.peers.keys())
@@ -35,19 +46,26 @@ export function fieldOf(options: Options): Field {
   return { contestants: [...ours, ...refs, ...found], skipped, clear }
 }
 
-function variants({ transports, threads, build }: Options): Contestant[] {
+function variants({ transports, threads, build, quick }: Options): Contestant[] {
   if (build) must('npx', ['tsc', '-p', 'tsconfig.build.json'], root)
-  const versions = ownVersions(root)
-  return threads.flatMap((count) =>
-    transports.map((transport) => ({
-      label: ['CairnDNS', transport, count === 1 ? '' : `×${count}`].filter((word) => word !== '').join(' '),
-      kind: OURS,
-      command: [process.execPath, path.join(root, 'dist', 'cli.js')],
-      options: [...(transport === '' ? [] : ['--transport', transport]), ...(count === 1 ? [] : ['--threads', String(count)])],
-      version: versions.CairnDNS!,
-      cores: coresFor(count).server,
-    })),
-  )
+  const asked = (threads ?? [1]).flatMap((count) => (transports ?? ['']).map((transport) => variant(transport, count)))
+  if (transports !== undefined || threads !== undefined || quick) return asked
+  return [...asked, { ...variant('dgram', 1), workloads: BESIDE }, { ...variant('', 2), workloads: BESIDE }]
+}
+
+/** What variants are measured with that only a bound asks for. */
+const BESIDE: readonly Workload[] = ['cluster', 'hit']
+
+function variant(transport: string, threads: number): Contestant {
+  return {
+    label: ['CairnDNS', transport, threads === 1 ? '' : `×${threads}`].filter((word) => word !== '').join(' '),
+    kind: OURS,
+    command: [process.execPath, path.join(root, 'dist', 'cli.js')],
+    options: [...(transport === '' ? [] : ['--transport', transport]), ...(threads === 1 ? [] : ['--threads', String(threads)])],
+    version: ownVersions(root).CairnDNS!,
+    cores: coresFor(threads).server,
+    workloads: OURS.workloads,
+  }
 }
 
 /** Each in a work tree of its own in a temporary folder, built with the packages of this tree. */
@@ -63,7 +81,15 @@ function refsOf({ refs }: Options): { contestants: Contestant[]; clear: () => vo
     fs.symlinkSync(path.join(root, 'node_modules'), path.join(folder, 'node_modules'))
     must('npx', ['tsc', '-p', 'tsconfig.build.json'], folder)
     const command = [process.execPath, path.join(folder, 'dist', 'cli.js')]
-    return { label: `CairnDNS@${ref}`, kind: OURS, command, options: [], version: ref, cores: coresFor(1).server }
+    return {
+      label: `CairnDNS@${ref}`,
+      kind: OURS,
+      command,
+      options: [],
+      version: ref,
+      cores: coresFor(1).server,
+      workloads: OURS.workloads,
+    }
   })
   return { contestants, clear }
 }

@@ -11,9 +11,10 @@ export interface Options {
   readonly rates: readonly number[]
   readonly outstanding: number
   readonly sockets: number
-  /** Of ours: "" is the server's own choice. More than one: a column each. */
-  readonly transports: readonly string[]
-  readonly threads: readonly number[]
+  /** Of ours: "" is the server's own choice. More than one: a column each. undefined: its own, and dgram beside where a bound asks for it. */
+  readonly transports: readonly string[] | undefined
+  /** Likewise; undefined: one, and two beside where a bound asks for it. */
+  readonly threads: readonly number[] | undefined
   /** Given by name and program. */
   readonly peers: ReadonlyMap<string, string>
   /** Only these columns; undefined: all that are found. */
@@ -34,8 +35,8 @@ const SPEC = {
   rates: { type: 'string' },
   outstanding: { type: 'string', default: '200' },
   sockets: { type: 'string', default: '8' },
-  transport: { type: 'string', default: '' },
-  threads: { type: 'string', default: '1' },
+  transport: { type: 'string' },
+  threads: { type: 'string' },
   peer: { type: 'string', multiple: true, default: [] as string[] },
   subjects: { type: 'string' },
   ref: { type: 'string', multiple: true, default: [] as string[] },
@@ -67,8 +68,8 @@ export function optionsOf(args: readonly string[], workloads: readonly Workload[
       .flatMap((rate) => (rate === '' ? [] : [number('rates', rate)])),
     outstanding: number('outstanding', values.outstanding),
     sockets: number('sockets', values.sockets),
-    transports: values.transport.split(','),
-    threads: values.threads.split(',').map((text) => number('threads', text)),
+    transports: values.transport?.split(','),
+    threads: values.threads?.split(',').map((text) => number('threads', text)),
     peers: new Map(values.peer.map(namedCommand)),
     subjects: values.subjects === undefined ? undefined : new Set(values.subjects.split(',').map((name) => name.toLowerCase())),
     refs: values.ref,

@@ -1,0 +1,6 @@
+/** `npm run bench -- forward`: what a question costs that has to be asked upstream, beside other forwarders. Options as of the speed bench. */
+import { runBench } from './speed/run.js'
+
+export default async function main(args: readonly string[]): Promise<void> {
+  await runBench('forward', args, ['miss'])
+}
