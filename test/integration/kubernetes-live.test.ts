@@ -1,5 +1,8 @@
 /** A whole server on a fake API server. */
+import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../../src/server/testing.js'
 import { FakeKubeApi, namespace, service, slice } from '../fakes/kube-api.js'
@@ -78,9 +81,9 @@ it('is not ready while it waits for the API server, nor before it was listed', a
   expect((await server.query('web.ns1.svc.cluster.local.')).rcode).toBe(0)
 })
 
-it('answers with a change as soon as it was read, denials too', async () => {
+it('answers with a change as soon as it was read, denials too, whatever the cache holds', async () => {
   const api = await fakeApi()
-  const server = await serve(corefile(api))
+  const server = await serve(corefile(api, '', 'cache 30'))
   const { query } = server
   expect((await query('new.ns1.svc.cluster.local.')).rcode).toBe(3)
   api.put(service('ns1', 'new', '10.0.0.2'))
@@ -106,4 +109,82 @@ it('keeps the source over a reload that leaves its options alone', async () => {
   expect(await server.reload(corefile(api, 'pods verified'))).toBeUndefined()
   expect(lists(api)).toBe(7)
   await until(() => api.watches === 4)
+})
+
+it('is not ready while the API server answers 503, and without a restart as soon as it lists', async () => {
+  const api = await fakeApi()
+  api.faults.status = 503
+  const port = await freePort()
+  const server = await serve(corefile(api, 'startup_timeout 100ms', `ready 127.0.0.1:${port}`))
+  const status = async () => (await fetch(`http://127.0.0.1:${port}/ready`)).status
+  await until(() => api.requests.length > 6)
+  expect(await status()).toBe(503)
+  expect((await server.query('absent.ns1.svc.cluster.local.')).rcode).toBe(2)
+  api.faults.status = undefined
+  await until(async () => (await status()) === 200)
+  expect((await server.query('absent.ns1.svc.cluster.local.')).rcode).toBe(3)
+})
+
+it('noendpoints asks for no endpoints and denies headless services', async () => {
+  const api = await fakeApi()
+  const { query } = await serve(corefile(api, 'noendpoints'))
+  expect((await query('web.ns1.svc.cluster.local.')).rcode).toBe(0)
+  for (const name of ['db', '10-1-0-1.db']) expect((await query(`${name}.ns1.svc.cluster.local.`)).rcode).toBe(3)
+  expect(api.asked(/endpointslices/)).toBe(0)
+})
+
+it('never denies an endpoint that stays while its slices are written over', async () => {
+  const api = await fakeApi()
+  const address = (i: number) => `10.2.${i >> 8}.${i & 255}`
+  const piece = (s: number, turn: number) => {
+    const object = slice('ns1', 'nodes', `nodes-${s}`, [])
+    // In every other turn the first endpoint stands in the next slice, too.
+    const numbers = Array.from({ length: 100 + (turn & 1) }, (_, i) => (s * 100 + i) % 1500)
+    return { ...object, endpoints: numbers.map((i) => ({ addresses: [address(i)], hostname: `n-${i}`, conditions: { ready: true } })) }
+  }
+  api.put(service('ns1', 'nodes', 'None'))
+  for (let s = 0; s < 15; s++) api.put(piece(s, 0))
+  const { query } = await serve(corefile(api, '', 'cache 30'))
+  const wrong: string[] = []
+  for (let turn = 1; turn <= 20; turn++) {
+    for (let s = 0; s < 15; s++) api.put(piece(s, turn))
+    for (let k = 0; k < 25; k++) {
+      const i = (turn * 7919 + k * 613) % 1500
+      const { rcode, answers } = await query(`n-${i}.nodes.ns1.svc.cluster.local.`)
+      const data = answers[0]?.data
+      if (rcode !== 0 || answers.length !== 1 || data?.kind !== 'A' || data.address !== address(i)) wrong.push(`n-${i}: ${rcode}`)
+    }
+  }
+  expect(wrong).toEqual([])
+})
+
+it('starts from a snapshot without the API server: ready, marked with EDE 3, until the first list is in', async () => {
+  const api = await fakeApi()
+  const folder = mkdtempSync(join(tmpdir(), 'cairndns-live-'))
+  cleanUp.push(() => rmSync(folder, { recursive: true }))
+  const port = await freePort()
+  const text = corefile(api, `startup_timeout 100ms\n snapshot ${folder}/snapshot`, `ready 127.0.0.1:${port}`)
+  await (await startServer({ corefile: text })).close()
+  await api.stop()
+  api.put(service('ns1', 'new', '10.0.0.9'))
+  api.delete(service('ns1', 'web', ''))
+
+  const { query, logs } = await serve(text)
+  const marks = async (name: string) => {
+    const { rcode, edns } = await query(`${name}.ns1.svc.cluster.local.`, 'A', { size: 1232 })
+    return [rcode, ...(edns?.options ?? []).filter(({ code }) => code === 15).map(({ data }) => Buffer.from(data).readUInt16BE(0))]
+  }
+  const ready = async () => {
+    const response = await fetch(`http://127.0.0.1:${port}/ready`)
+    return `${response.status} ${await response.text()}`
+  }
+  expect(await ready()).toMatch(/^200 OK\nkubernetes: serving a snapshot, .* old$/)
+  expect([await marks('web'), await marks('new')]).toEqual([
+    [0, 3],
+    [3, 3],
+  ])
+  expect(logs.join('\n')).toMatch(/WARNING.*Serving \d+ objects of snapshot/)
+  await api.start()
+  await until(async () => (await ready()) === '200 OK')
+  expect([await marks('web'), await marks('new')]).toEqual([[3], [0]])
 })
