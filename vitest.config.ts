@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config'
 
 /** Tests that load a server to its limits. They run one by one, behind the others: what they measure must not be each other. */
-const LOAD = ['test/fuzz/flood.test.ts', 'test/integration/reload-under-load.test.ts']
+const LOAD = ['test/fuzz/flood.test.ts', 'test/integration/reload-under-load.test.ts', 'test/bench/speed/speed.test.ts']
 
 const common = {
   exclude: ['test/e2e/**', 'test/interop/**', 'node_modules/**', 'dist/**'],

@@ -1,7 +1,7 @@
 /** What is asked: the questions of each workload as octets, with what a right answer to them has to say. */
 import { Message, Name, TYPE } from '../../../src/dns/index.js'
+import { randomFrom, shuffled, zipf } from '../../support/random.js'
 import { headlessName, namespaceName, serviceName } from '../cluster.js'
-import { randomFrom, shuffled, zipf } from './random.js'
 
 export const WORKLOADS = ['cluster', 'headless', 'hit', 'miss', 'nxdomain', 'ndots', 'mix'] as const
 export type Workload = (typeof WORKLOADS)[number]
