@@ -1,12 +1,17 @@
 /** One question put to one upstream, while it waits for its reply. */
 import { randomFillSync } from 'node:crypto'
+import type { Query } from '../../src/plugins/contract.js'
 import type { Cookies } from './cookies.js'
-import { PREFIX, type Received } from './frame.js'
+import { PREFIX } from './frame.js'
+import type { Received } from './reply.js'
 
 export type Proto = 'udp' | 'tcp'
 
-/** Called once: with a sound reply that fits the question, or with an error. */
-export type Done = (ask: Ask, reply: Received | undefined, error: Error | undefined) => void
+/** Who wants to know what comes of a question. */
+export interface Asker {
+  /** Called once: with a sound reply that fits the question, or with an error. */
+  settled(ask: Ask, reply: Received | undefined, error: Error | undefined): void
+}
 
 export interface Carrier {
   forget(ask: Ask): void
@@ -15,66 +20,73 @@ export interface Carrier {
 }
 
 export class Ask {
-  readonly frame: Buffer
   readonly proto: Proto
+  /** Octets of its own. Without, it is the client's `query` that is put, and written only when it is sent. */
+  frame: Buffer | undefined = undefined
+  query: Query | undefined = undefined
+  /** The client's ECS goes along. */
+  ecsPass = false
   /** The letter case of the question must come back as it was sent. */
-  readonly exact: boolean
+  exact = false
   /** The frame has a cookie; they look at the reply's. */
-  cookies: Cookies | undefined
+  cookies: Cookies | undefined = undefined
+  /** Monotonic ms when it was given to the upstream. */
+  began = 0
   /** Monotonic ms when it was put on the wire; -1 while it waits for a connection. */
   sentAt = -1
   /** How often a kept connection broke under it. */
   redials = 0
   /** The connection or socket it waits on. */
-  via: Carrier | undefined
-  #done: Done | undefined
+  via: Carrier | undefined = undefined
+  #id = 0
+  #asker: Asker | undefined
 
-  constructor(frame: Buffer, proto: Proto, exact: boolean, done: Done) {
-    this.frame = frame
+  constructor(proto: Proto, asker: Asker) {
     this.proto = proto
-    this.exact = exact
-    this.#done = done
+    this.#asker = asker
   }
 
   get id(): number {
-    return this.frame.readUInt16BE(PREFIX)
+    return this.#id
   }
   set id(value: number) {
-    this.frame.writeUInt16BE(value, PREFIX)
+    this.#id = value
+    if (this.frame !== undefined) this.frame.writeUInt16BE(value, PREFIX)
   }
 
   get settled(): boolean {
-    return this.#done === undefined
+    return this.#asker === undefined
   }
 
   settle(reply: Received | undefined, error: Error | undefined): void {
-    const done = this.#done
-    this.#done = undefined
+    const asker = this.#asker
+    if (asker === undefined) return
+    this.#asker = undefined
     this.via = undefined
-    done?.(this, reply, error)
+    asker.settled(this, reply, error)
   }
 
   /** Nobody waits any longer. */
   cancel(): void {
     this.via?.forget(this)
     this.via = undefined
-    this.#done = undefined
+    this.#asker = undefined
   }
 }
 
+const POOL = 2048
+
 /** Unpredictable numbers, drawn from the system in batches: 0…65,535. */
 export class Ids {
-  readonly #pool = Buffer.alloc(4096)
-  #at = this.#pool.length
+  readonly #pool = new Uint16Array(POOL)
+  #at = POOL
 
   next(): number {
-    if (this.#at >= this.#pool.length) {
+    if (this.#at >= POOL) {
       randomFillSync(this.#pool)
       this.#at = 0
     }
-    const value = this.#pool.readUInt16LE(this.#at)
-    this.#at += 2
-    return value
+    return this.#pool[this.#at++]!
   }
 
   /** An id that is not in `taken`, which holds far fewer than there are. */

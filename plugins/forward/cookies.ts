@@ -4,7 +4,8 @@
  */
 import { randomBytes } from 'node:crypto'
 import { OPTION, TYPE } from '../../src/dns/index.js'
-import { PREFIX, questionEnd, type Received } from './frame.js'
+import { PREFIX, questionEnd } from './frame.js'
+import type { Received } from './reply.js'
 
 const CLIENT = 8
 /** Option lengths (RFC 7873 §4): ours alone, or ours with 8 to 32 octets of the upstream's. */

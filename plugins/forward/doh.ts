@@ -2,7 +2,8 @@
 import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2'
 import { isIP } from 'node:net'
 import type { Ask } from './ask.js'
-import { compare, inspect, PREFIX, type Received } from './frame.js'
+import { PREFIX } from './frame.js'
+import { compare, inspect, type Received } from './reply.js'
 import type { StreamOptions } from './stream.js'
 import { faultText } from './udp.js'
 
@@ -121,7 +122,7 @@ class DohSession {
     // RFC 8484 §4.1: id 0, so that HTTP caches may help.
     ask.id = 0
     ask.via = this
-    const message = ask.frame.subarray(PREFIX)
+    const message = ask.frame!.subarray(PREFIX)
     const get = this.#options.method === 'GET'
     const stream = this.#session.request(
       {
@@ -181,7 +182,7 @@ class DohSession {
     stream.on('close', () => this.#done(ask, undefined, new Error('EOF')))
     stream.on('end', () => {
       const body = Buffer.concat(chunks)
-      const found = compare(ask.frame, body) === 'other' ? undefined : inspect(body)
+      const found = compare(ask.frame!, body, body.length) === 'other' ? undefined : inspect(body, body.length)
       if (status !== 200) this.#done(ask, undefined, new Error(`unexpected HTTP status ${status}`))
       else if (found === undefined) this.#done(ask, undefined, new Error('reply is malformed or does not match the question'))
       else this.#done(ask, found, undefined)

@@ -3,6 +3,11 @@
 const SAMPLES = 128
 /** Replies between two looks at the percentile. */
 const STEP = 16
+/** So many samples are above the percentile, and it; at most. */
+const TOP = SAMPLES - Math.ceil(SAMPLES * 0.95) + 1
+
+/** The largest samples, largest first; used within one call only. */
+const top = new Float64Array(TOP)
 
 export class Estimate {
   readonly #samples = new Float64Array(SAMPLES)
@@ -12,8 +17,20 @@ export class Estimate {
 
   add(ms: number): void {
     this.#samples[this.#count++ % SAMPLES] = ms
-    if (this.#count % STEP !== 0) return
-    const kept = this.#samples.slice(0, Math.min(this.#count, SAMPLES)).sort()
-    this.p95 = kept[Math.ceil(kept.length * 0.95) - 1] ?? 0
+    if (this.#count % STEP === 0) this.p95 = this.#percentile()
+  }
+
+  #percentile(): number {
+    const count = Math.min(this.#count, SAMPLES)
+    const wanted = count - Math.ceil(count * 0.95)
+    top.fill(-1)
+    for (let i = 0; i < count; i++) {
+      const sample = this.#samples[i]!
+      if (sample <= top[wanted]!) continue
+      let at = wanted
+      for (; at > 0 && top[at - 1]! < sample; at--) top[at] = top[at - 1]!
+      top[at] = sample
+    }
+    return top[wanted]!
   }
 }

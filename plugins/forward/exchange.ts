@@ -3,21 +3,24 @@
  * attempts or the time are used up. While an upstream is slow the next one is asked too; the first reply wins.
  */
 
-import { FLAG, Message } from '../../src/dns/index.js'
-import { type Query, ServeError, type Timer } from '../../src/plugins/contract.js'
-import type { Ask, Proto } from './ask.js'
+import { FLAG, type Message } from '../../src/dns/index.js'
+import { type Handler, type Query, type Reply, ServeError } from '../../src/plugins/contract.js'
+import { Ask, type Asker, type Proto } from './ask.js'
 import type { Forward } from './forward.js'
-import { makeFrame, type Received, randomizeCase, restore, truncated } from './frame.js'
+import { makeFrame, randomizeCase } from './frame.js'
+import { messageFor, type Received, truncated } from './reply.js'
 import { CASE_MISMATCH, COOKIE_MISSING } from './udp.js'
 import type { Upstream } from './upstream.js'
+import { Waiter } from './wheel.js'
 
 /** As long as CoreDNS tries. */
 const TOTAL_MS = 5000
 /** With `max_connect_attempts 0` nothing else keeps refusals from becoming a busy loop. */
 const PAUSE_MS = 100
-/** Timers are rounded up to this, so that many queries share one. */
-const GRAIN_MS = 10
+/** `hedge auto` waits at least so long. */
+const SOONEST_HEDGE_MS = 10
 
+/** One upstream being asked, if need be twice (by UDP, then by TCP). */
 interface Attempt {
   readonly upstream: Upstream
   ask: Ask
@@ -28,85 +31,106 @@ interface Attempt {
   overdue: boolean
 }
 
-export class Exchange {
+export class Exchange extends Waiter implements Asker {
   readonly #forward: Forward
   readonly #query: Query
-  readonly #order: readonly Upstream[]
-  readonly #deadline: number
-  readonly #budget: number
-  #frame: Buffer | undefined
+  readonly #next: Handler
+  readonly #resolve: (reply: Reply | Promise<Reply>) => void
+  readonly #reject: (error: Error) => void
+  /** All that may be asked, and the place there of the one that is asked first. */
+  readonly #usable: readonly Upstream[]
+  readonly #first: number
+  /** In the order of asking; made when the second one is needed. */
+  #order: readonly Upstream[] | undefined = undefined
+  /** Place in that order. */
   #at = 0
+  readonly #deadline: number
   #launched = 0
   #failovers = 0
   /** All upstreams are down: one of them was drawn, and there is no other try. */
   #lastChance = false
-  readonly #active = new Set<Attempt>()
+  /** Nearly always the only one. */
+  #attempt: Attempt | undefined = undefined
+  #others: Attempt[] | undefined = undefined
   /** When the pause before another try ends; -1: no pause. */
   #resumeAt = -1
-  #timer: Timer | undefined
-  #error: Error | undefined
+  #error: Error | undefined = undefined
   /** A reply that is not good enough as long as a better one may come. */
-  #fallback: { readonly upstream: Upstream; readonly reply: Received } | undefined
+  #fallback: { readonly upstream: Upstream; readonly reply: Received } | undefined = undefined
   #finished = false
-  readonly #resolve: (reply: Message) => void
-  readonly #reject: (error: Error) => void
 
   constructor(
     forward: Forward,
     query: Query,
-    order: readonly Upstream[],
-    resolve: (reply: Message) => void,
+    next: Handler,
+    usable: readonly Upstream[],
+    now: number,
+    resolve: (reply: Reply | Promise<Reply>) => void,
     reject: (error: Error) => void,
   ) {
+    super()
     this.#forward = forward
     this.#query = query
-    this.#order = order
+    this.#next = next
+    this.#usable = usable
+    this.#first = forward.policy.first(usable.length)
+    this.#deadline = Math.min(query.deadline, now + TOTAL_MS)
     this.#resolve = resolve
     this.#reject = reject
-    this.#deadline = Math.min(query.deadline, forward.clock.monotonic() + TOTAL_MS)
-    const attempts = forward.options.maxConnectAttempts ?? 2 * order.length
-    this.#budget = attempts === 0 ? Number.POSITIVE_INFINITY : attempts
   }
 
-  start(): void {
-    this.#frame = makeFrame(this.#query, this.#forward.options.ecsPass)
-    if (this.#launch()) this.#arm()
-    else this.#giveUp()
+  start(now: number): void {
+    const upstream = this.#usable[this.#first]!
+    if (upstream.health.down || upstream.health.suspect) {
+      if (!this.#launch(now)) {
+        this.#giveUp()
+        return
+      }
+    } else {
+      this.#at = 1
+      this.#begin(upstream, now)
+    }
+    this.#arm(now)
   }
 
   /** Asks the next upstream. False if there is none to ask now. */
-  #launch(): boolean {
+  #launch(now: number): boolean {
     if (this.#launched >= this.#budget || this.#lastChance) return false
-    const upstream = this.#next()
+    const upstream = this.#successor()
     if (upstream === undefined) return false
-    this.#launched++
-    this.#query.metadata?.set('forward/upstream', () => upstream.label)
-    const proto = this.#proto()
-    const attempt: Attempt = {
-      upstream,
-      ask: undefined as unknown as Ask,
-      began: this.#forward.clock.monotonic(),
-      overtaken: false,
-      overdue: false,
-    }
-    this.#active.add(attempt)
-    this.#put(attempt, proto)
+    this.#begin(upstream, now)
     return true
   }
 
-  #put(attempt: Attempt, proto: Proto): void {
-    // The first attempt may have the frame itself: it is only changed (id, case) before it is sent.
-    const frame = this.#launched === 1 && proto === this.#proto() ? this.#frame! : Buffer.from(this.#frame!)
-    const exact = this.#forward.options.randomCase && proto === 'udp' && attempt.upstream.target.transport === 'dns'
-    if (exact) randomizeCase(frame, this.#forward.ids.octets())
-    let settled = false
-    const ask = attempt.upstream.ask(frame, proto, exact, (_, reply, error) => {
-      settled = true
-      if (this.#finished || !this.#active.has(attempt)) return
-      if (reply === undefined) this.#failed(attempt, error!)
-      else this.#replied(attempt, proto, reply)
-    })
-    if (!settled) attempt.ask = ask
+  #begin(upstream: Upstream, now: number): void {
+    this.#launched++
+    const proto = this.#proto()
+    const ask = new Ask(proto, this)
+    const attempt: Attempt = { upstream, ask, began: now, overtaken: false, overdue: false }
+    if (this.#attempt === undefined) this.#attempt = attempt
+    else {
+      this.#others ??= []
+      this.#others.push(attempt)
+    }
+    this.#query.metadata?.set('forward/upstream', () => upstream.label)
+    this.#put(attempt, now)
+  }
+
+  #put({ upstream, ask }: Attempt, now: number): void {
+    const { randomCase, ecsPass } = this.#forward.options
+    ask.query = this.#query
+    ask.ecsPass = ecsPass
+    if (randomCase && ask.proto === 'udp' && upstream.target.transport === 'dns') {
+      ask.exact = true
+      ask.frame = makeFrame(this.#query, ecsPass)
+      randomizeCase(ask.frame, this.#forward.ids.octets())
+    }
+    upstream.ask(ask, now)
+  }
+
+  #putByTcp(attempt: Attempt): void {
+    attempt.ask = new Ask('tcp', this)
+    this.#put(attempt, this.#forward.clock.monotonic())
   }
 
   #proto(): Proto {
@@ -115,42 +139,78 @@ export class Exchange {
     return preferUdp || this.#query.proto === 'udp' ? 'udp' : 'tcp'
   }
 
+  get #budget(): number {
+    const attempts = this.#forward.options.maxConnectAttempts ?? 2 * this.#usable.length
+    return attempts === 0 ? Number.POSITIVE_INFINITY : attempts
+  }
+
   /** The next upstream that is not down and not being asked already. If all are down: any one, once, or none with failfast. */
-  #next(): Upstream | undefined {
+  #successor(): Upstream | undefined {
+    this.#order ??= this.#forward.order(this.#usable, this.#first)
     const order = this.#order
     for (let looked = 0; looked < order.length; looked++) {
       const upstream = order[this.#at++ % order.length]!
       if (!upstream.health.down && !this.#isAsked(upstream)) return upstream
     }
-    if (this.#active.size > 0 || order.some((upstream) => !upstream.health.down)) return undefined
+    if (this.#isWaiting || order.some((upstream) => !upstream.health.down)) return undefined
     this.#forward.metrics.broken.inc()
     if (this.#forward.options.failfast) return undefined
     this.#lastChance = true
     return order[this.#forward.ids.below(order.length)]
   }
 
-  #isAsked(upstream: Upstream): boolean {
-    for (const attempt of this.#active) if (attempt.upstream === upstream) return true
-    return false
+  // ---- who is being asked
+
+  get #isWaiting(): boolean {
+    return this.#attempt !== undefined || (this.#others !== undefined && this.#others.length > 0)
   }
 
-  #replied(attempt: Attempt, proto: Proto, reply: Received): void {
+  #attempts(): Attempt[] {
+    const others = this.#others ?? []
+    return this.#attempt === undefined ? [...others] : [this.#attempt, ...others]
+  }
+
+  #isAsked(upstream: Upstream): boolean {
+    return this.#attempts().some((attempt) => attempt.upstream === upstream)
+  }
+
+  #attemptOf(ask: Ask): Attempt | undefined {
+    return this.#attempt?.ask === ask ? this.#attempt : this.#others?.find((attempt) => attempt.ask === ask)
+  }
+
+  #remove(attempt: Attempt): void {
+    if (this.#attempt === attempt) this.#attempt = undefined
+    else this.#others = this.#others?.filter((other) => other !== attempt)
+  }
+
+  // ---- what comes of it
+
+  settled(ask: Ask, reply: Received | undefined, error: Error | undefined): void {
+    const attempt = this.#attemptOf(ask)
+    if (attempt === undefined) return
+    attempt.upstream.learn(ask, reply, error)
+    if (this.#finished) return
+    if (reply === undefined) this.#failed(attempt, error!)
+    else this.#replied(attempt, reply)
+  }
+
+  #replied(attempt: Attempt, reply: Received): void {
     const { options } = this.#forward
-    const upstream = attempt.upstream
-    const plain = upstream.target.transport === 'dns'
-    const tooLarge = proto === 'udp' && plain && reply.size > Math.max(512, this.#query.size)
-    const flags = reply.bytes.readUInt16BE(2)
-    if (proto === 'udp' && plain && options.preferUdp && !options.forceTcp && (tooLarge || (flags & FLAG.TC) !== 0)) {
-      if (this.#query.proto === 'udp') this.#fallback = { upstream, reply: tooLarge ? { ...reply, bytes: truncated(reply.bytes) } : reply }
-      this.#put(attempt, 'tcp')
+    const { upstream, ask } = attempt
+    const byUdp = ask.proto === 'udp' && upstream.target.transport === 'dns'
+    const tooLarge = byUdp && reply.size > 512 && reply.size > this.#query.size
+    const good = tooLarge ? truncated(reply) : reply
+    if (byUdp && options.preferUdp && !options.forceTcp && (tooLarge || (reply.flags & FLAG.TC) !== 0)) {
+      if (this.#query.proto === 'udp') this.#fallback = { upstream, reply: good }
+      this.#putByTcp(attempt)
       return
     }
-    this.#active.delete(attempt)
-    const good = tooLarge ? { ...reply, bytes: truncated(reply.bytes) } : reply
-    if (options.failover.has(reply.rcode) && ++this.#failovers < this.#order.length) {
+    this.#remove(attempt)
+    if (options.failover.size > 0 && options.failover.has(reply.rcode) && ++this.#failovers < this.#usable.length) {
       this.#fallback = { upstream, reply: good }
-      if (this.#launch() || this.#active.size > 0) {
-        this.#arm()
+      const now = this.#forward.clock.monotonic()
+      if (this.#launch(now) || this.#isWaiting) {
+        this.#arm(now)
         return
       }
     }
@@ -159,136 +219,156 @@ export class Exchange {
 
   #failed(attempt: Attempt, error: Error): void {
     if (error === CASE_MISMATCH || error === COOKIE_MISSING) {
-      this.#put(attempt, 'tcp')
+      this.#putByTcp(attempt)
       return
     }
-    this.#active.delete(attempt)
+    this.#remove(attempt)
     this.#error = error
     attempt.upstream.health.check(attempt.began)
-    this.#goOn()
+    this.#goOn(this.#forward.clock.monotonic())
   }
 
   /** After a failure: the next upstream, or what is still under way, or the end. */
-  #goOn(): void {
-    if (this.#launched >= 2 * this.#order.length && this.#launched < this.#budget)
-      this.#resumeAt = this.#forward.clock.monotonic() + PAUSE_MS
-    else if (!this.#launch() && this.#active.size === 0) {
+  #goOn(now: number): void {
+    if (this.#launched >= 2 * this.#usable.length && this.#launched < this.#budget) this.#resumeAt = now + PAUSE_MS
+    else if (!this.#launch(now) && !this.#isWaiting) {
       this.#giveUp()
       return
     }
-    this.#arm()
+    this.#arm(now)
   }
 
   #giveUp(): void {
-    if (this.#fallback !== undefined) this.#finish(this.#fallback.upstream, this.#fallback.reply)
-    else
-      this.#end(() =>
-        this.#reject(new ServeError(this.#error?.message ?? 'no healthy proxies', 2, { cause: this.#error, unresolved: true })),
-      )
+    if (this.#finished) return
+    if (this.#fallback !== undefined) {
+      this.#finish(this.#fallback.upstream, this.#fallback.reply)
+      return
+    }
+    this.#end()
+    this.#forward.failed()
+    this.#reject(new ServeError(this.#error?.message ?? 'no healthy proxies', 2, { cause: this.#error, unresolved: true }))
   }
 
   #finish(upstream: Upstream, reply: Received): void {
-    const message = Message.view(restore(reply.bytes, this.#query))
+    const message: Message = messageFor(this.#query, reply)
     message.by = 'forward'
     this.#query.metadata?.set('forward/upstream', () => upstream.label)
-    this.#end(() => this.#resolve(message))
-  }
-
-  #end(tell: () => void): void {
-    if (this.#finished) return
-    this.#finished = true
-    this.#timer?.cancel()
-    for (const attempt of this.#active) this.#linger(attempt)
-    this.#active.clear()
-    tell()
-  }
-
-  /** An upstream that was overtaken is given its full time: whether it answers at all says whether it is alive. */
-  #linger(attempt: Attempt): void {
-    const { ask, upstream, began } = attempt
-    const left = began + upstream.settings.readTimeout - this.#forward.clock.monotonic()
-    this.#forward.clock.timer(round(Math.max(0, left)), () => {
-      if (ask.settled) return
-      ask.cancel()
-      if (!attempt.overdue) upstream.health.overdue(began)
-      upstream.health.check(began)
-    })
-  }
-
-  /** Sets the timer to what comes first: the deadline, the end of an attempt, the end of somebody's patience. */
-  #arm(): void {
-    if (this.#finished) return
-    this.#timer?.cancel()
-    const now = this.#forward.clock.monotonic()
-    let next = this.#deadline
-    if (this.#resumeAt >= 0) next = Math.min(next, this.#resumeAt)
-    for (const attempt of this.#active) {
-      next = Math.min(next, this.#endOf(attempt))
-      if (!attempt.overtaken) next = Math.min(next, attempt.began + this.#hedge(attempt.upstream))
-      if (!attempt.overdue && this.#order.length > 1) next = Math.min(next, attempt.began + attempt.upstream.patience)
+    this.#end()
+    try {
+      this.#resolve(this.#forward.answered(this.#query, this.#next, message))
+    } catch (error) {
+      this.#reject(error as Error)
     }
-    this.#timer = this.#forward.clock.timer(round(Math.max(0, next - now)), () => this.#tick())
   }
 
-  /** When the attempt's read timeout is over. Connecting has a limit of its own. */
-  #endOf(attempt: Attempt): number {
-    const { readTimeout } = attempt.upstream.settings
-    const { sentAt } = attempt.ask
-    return (sentAt < 0 ? attempt.began + Math.max(1000, readTimeout) : sentAt) + readTimeout
+  #end(): void {
+    this.#finished = true
+    this.#forward.wheel.remove(this)
+    if (this.#isWaiting) this.#linger(this.#forward.clock.monotonic())
+  }
+
+  #linger(now: number): void {
+    for (const attempt of this.#attempts()) {
+      const due = attempt.began + attempt.upstream.settings.readTimeout
+      this.#forward.wheel.add(new Lingering(attempt), due, now)
+    }
+  }
+
+  // ---- time
+
+  /** Waits for what comes first: the deadline, the end of an attempt, the end of somebody's patience. */
+  #arm(now: number): void {
+    if (this.#finished) return
+    let due = this.#deadline
+    if (this.#resumeAt >= 0) due = Math.min(due, this.#resumeAt)
+    if (this.#attempt !== undefined) due = Math.min(due, this.#dueOf(this.#attempt))
+    if (this.#others !== undefined) for (const attempt of this.#others) due = Math.min(due, this.#dueOf(attempt))
+    this.#forward.wheel.add(this, due, now)
+  }
+
+  #dueOf(attempt: Attempt): number {
+    let due = endOf(attempt)
+    // Where nobody else could be asked there is nothing to gain from knowing early; a probe would only be one more question.
+    if (this.#usable.length < 2) return due
+    if (!attempt.overtaken) due = Math.min(due, attempt.began + this.#hedge(attempt.upstream))
+    return attempt.overdue ? due : Math.min(due, attempt.began + attempt.upstream.patience)
   }
 
   /** When the next upstream is asked too. */
   #hedge(upstream: Upstream): number {
     const { hedge } = this.#forward.options
     if (hedge === undefined) return upstream.patience
-    if (hedge === 'auto') return upstream.estimate.p95 > 0 ? Math.max(GRAIN_MS, upstream.estimate.p95) : upstream.patience
+    if (hedge === 'auto') return upstream.estimate.p95 > 0 ? Math.max(SOONEST_HEDGE_MS, upstream.estimate.p95) : upstream.patience
     return Math.min(hedge, upstream.patience)
   }
 
-  #tick(): void {
-    const now = this.#forward.clock.monotonic()
+  fire(now: number): void {
+    if (this.#finished) return
     if (now >= this.#deadline) {
-      for (const attempt of [...this.#active]) this.#expire(attempt)
+      for (const attempt of this.#attempts()) this.#expire(attempt)
       this.#giveUp()
       return
     }
     if (this.#resumeAt >= 0 && now >= this.#resumeAt) {
       this.#resumeAt = -1
-      if (!this.#launch() && this.#active.size === 0) this.#giveUp()
+      if (!this.#launch(now) && !this.#isWaiting) this.#giveUp()
     }
-    for (const attempt of [...this.#active]) {
+    for (const attempt of this.#attempts()) {
       if (this.#finished) return
-      if (now >= this.#endOf(attempt)) {
+      if (now >= endOf(attempt)) {
         this.#expire(attempt)
-        this.#goOn()
-      } else this.#lookAt(attempt, now)
+        this.#goOn(now)
+      } else if (this.#usable.length > 1) this.#lookAt(attempt, now)
     }
-    this.#arm()
+    this.#arm(now)
   }
 
   #lookAt(attempt: Attempt, now: number): void {
     const { upstream, began } = attempt
-    // Where nobody else could be asked there is nothing to gain from knowing early; a probe would only be one more question.
-    if (!attempt.overdue && this.#order.length > 1 && now >= began + upstream.patience) {
+    if (!attempt.overdue && now >= began + upstream.patience) {
       attempt.overdue = true
       upstream.health.overdue(began)
     }
     if (!attempt.overtaken && now >= began + this.#hedge(upstream)) {
       attempt.overtaken = true
       // Another upstream, not another try of the same: that would only be more of what is slow.
-      if (this.#order.length > 1) this.#launch()
+      this.#launch(now)
     }
   }
 
   #expire(attempt: Attempt): void {
-    const local = attempt.ask.via?.local ?? ''
-    this.#active.delete(attempt)
-    attempt.ask.cancel()
-    if (!attempt.overdue) attempt.upstream.health.overdue(attempt.began)
-    attempt.upstream.health.check(attempt.began)
-    const proto = attempt.ask.proto === 'udp' && attempt.upstream.target.transport === 'dns' ? 'udp' : 'tcp'
-    this.#error = new Error(`read ${proto} ${local}->${attempt.upstream.label}: i/o timeout`)
+    const { ask, upstream } = attempt
+    const local = ask.via?.local ?? ''
+    this.#remove(attempt)
+    giveUpOn(attempt)
+    const proto = ask.proto === 'udp' && upstream.target.transport === 'dns' ? 'udp' : 'tcp'
+    this.#error = new Error(`read ${proto} ${local}->${upstream.label}: i/o timeout`)
   }
 }
 
-const round = (ms: number): number => Math.ceil(ms / GRAIN_MS) * GRAIN_MS
+/** When the attempt's read timeout is over. Connecting has a limit of its own. */
+function endOf({ ask, began, upstream }: Attempt): number {
+  const { readTimeout } = upstream.settings
+  return (ask.sentAt < 0 ? began + Math.max(1000, readTimeout) : ask.sentAt) + readTimeout
+}
+
+function giveUpOn(attempt: Attempt): void {
+  const { ask, upstream, began } = attempt
+  ask.cancel()
+  if (!attempt.overdue) upstream.health.overdue(began)
+  upstream.health.check(began)
+}
+
+/** An upstream that was overtaken is given its full time: whether it answers at all says whether it is alive. */
+class Lingering extends Waiter {
+  readonly #attempt: Attempt
+
+  constructor(attempt: Attempt) {
+    super()
+    this.#attempt = attempt
+  }
+
+  fire(): void {
+    if (!this.#attempt.ask.settled) giveUpOn(this.#attempt)
+  }
+}

@@ -13,7 +13,7 @@ import {
   type Tally,
   type Timer,
 } from '../../src/plugins/contract.js'
-import { Ids } from './ask.js'
+import { Ask, Ids } from './ask.js'
 import { Exchange } from './exchange.js'
 import { questionFrame } from './frame.js'
 import { lookUp } from './lookup.js'
@@ -23,9 +23,18 @@ import { type Policy, policy } from './policy.js'
 import { type HostTarget, isHost, type Target, withoutDoubles } from './targets.js'
 import type { TlsClient } from './tls.js'
 import { Upstream, type UpstreamSettings, type UpstreamSurroundings } from './upstream.js'
+import { Wheel } from './wheel.js'
 
 /** EDE "Other Error" (RFC 8914 §4.1): there is no code for a forwarding loop. */
 const EDE_OTHER = 0
+
+// The ends of the promise that was made last: taken out this way, a query costs no closure for it.
+let resolve: (reply: Reply | Promise<Reply>) => void
+let reject: (error: Error) => void
+const keepEnds = (fulfil: typeof resolve, fail: typeof reject): void => {
+  resolve = fulfil
+  reject = fail
+}
 
 export interface ForwardSetup {
   readonly use: Directive
@@ -45,9 +54,11 @@ export class Forward implements Plugin {
   readonly clock: Clock
   readonly ids = new Ids()
   readonly metrics: ForwardMetrics
+  readonly policy: Policy
+  /** What its queries wait in. */
+  readonly wheel: Wheel
   readonly #ctx: SetupContext
   readonly #setup: ForwardSetup
-  readonly #policy: Policy
   readonly #limit: number
   /** Under way in all serving threads. */
   readonly #running: Tally | undefined
@@ -65,8 +76,9 @@ export class Forward implements Plugin {
     this.from = setup.from
     this.options = setup.options
     this.clock = ctx.clock
+    this.wheel = new Wheel(ctx.clock)
     this.metrics = forwardMetrics(ctx.metrics)
-    this.#policy = policy(setup.options.policy, this.ids)
+    this.policy = policy(setup.options.policy, this.ids)
     const { maxConcurrent } = setup.options
     this.#limit = maxConcurrent
     this.#running = maxConcurrent === 0 ? undefined : ctx.tally()
@@ -95,17 +107,21 @@ export class Forward implements Plugin {
     }
     if (this.#usable.length === 0) return this.#switchedOff(query)
     this.#running?.add(1)
-    const asked = new Promise<Message>((resolve, reject) => new Exchange(this, query, this.#order(), resolve, reject).start())
-    return asked.then(
-      (reply) => {
-        this.#running?.add(-1)
-        return this.#isForNext(reply) ? next(query) : reply
-      },
-      (error) => {
-        this.#running?.add(-1)
-        throw error
-      },
-    )
+    const asked = new Promise<Reply>(keepEnds)
+    const now = this.clock.monotonic()
+    new Exchange(this, query, next, this.#usable, now, resolve, reject).start(now)
+    return asked
+  }
+
+  /** An exchange has ended with this reply. Throws what the next `forward` throws, if it is for that one. */
+  answered(query: Query, next: Handler, reply: Message): Reply | Promise<Reply> {
+    this.#running?.add(-1)
+    return this.#isForNext(reply) ? next(query) : reply
+  }
+
+  /** An exchange has ended without a reply. */
+  failed(): void {
+    this.#running?.add(-1)
   }
 
   /** Below FROM and not excepted; FROM itself never is. */
@@ -126,14 +142,18 @@ export class Forward implements Plugin {
     const upstream = this.#upstreams.find((one) => one.label === label)
     if (upstream === undefined) return Promise.reject(new Error(`no upstream ${label}`))
     return new Promise((resolve, reject) => {
-      const proto = this.options.forceTcp ? 'tcp' : 'udp'
-      // Declared ahead: an upstream whose socket can't even be made answers before `ask` returns.
       let timer: Timer | undefined
-      const ask = upstream.ask(questionFrame(name, type, true), proto, false, (_, reply, error) => {
-        timer?.cancel()
-        if (reply === undefined) reject(error ?? new Error('no reply'))
-        else resolve()
+      const ask = new Ask(this.options.forceTcp ? 'tcp' : 'udp', {
+        settled: (_, reply, error) => {
+          timer?.cancel()
+          upstream.learn(ask, reply, error)
+          if (reply === undefined) reject(error ?? new Error('no reply'))
+          else resolve()
+        },
       })
+      ask.frame = questionFrame(name, type, true)
+      upstream.ask(ask, this.clock.monotonic())
+      // An upstream whose socket can't even be made answers before `ask` returns.
       if (ask.settled) return
       timer = this.clock.timer(upstream.settings.readTimeout, () => {
         ask.cancel()
@@ -160,12 +180,13 @@ export class Forward implements Plugin {
     return nextOnNodata && (reply.flags & 0xf) === RCODE.NOERROR && reply.count(1) === 0
   }
 
-  /** By the policy, those last that have lately not answered. */
-  #order(): readonly Upstream[] {
-    const order = this.#policy(this.#usable)
-    if (order.length < 2 || !order.some((upstream) => upstream.health.suspect)) return order
-    const suspect = order.filter((upstream) => upstream.health.suspect)
-    return [...order.filter((upstream) => !suspect.includes(upstream)), ...suspect]
+  /** By the policy, `usable[first]` first; those last that have lately not answered. */
+  order(usable: readonly Upstream[], first: number): readonly Upstream[] {
+    const order = this.policy.order(usable, first)
+    if (order.length < 2) return order
+    const suspect = new Set(order.filter((upstream) => upstream.health.suspect))
+    if (suspect.size === 0) return order
+    return [...order.filter((upstream) => !suspect.has(upstream)), ...suspect]
   }
 
   #switchedOff(query: Query): Message {

@@ -147,7 +147,9 @@ export class Health {
       if (error === undefined) this.#probeAnswered()
       else this.#probeFailed()
     }
-    const ask = new Ask(frame, forceTcp ? 'tcp' : 'udp', false, (_, __, error) => ended(error))
+    const ask = new Ask(forceTcp ? 'tcp' : 'udp', { settled: (_, __, error) => ended(error) })
+    ask.frame = frame
+    ask.began = this.#probedAt
     this.#probeAsk = ask
     late = this.#around.clock.timer(PROBE_TIMEOUT, () => {
       ask.cancel()

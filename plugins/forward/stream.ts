@@ -6,7 +6,8 @@ import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import type { ConnectionOptions, SecureContext } from 'node:tls'
 import { joinHostPort, type Timer } from '../../src/plugins/contract.js'
 import type { Ask } from './ask.js'
-import { compare, inspect, PREFIX } from './frame.js'
+import { PREFIX } from './frame.js'
+import { compare, inspect } from './reply.js'
 import { faultText, type PoolOptions } from './udp.js'
 
 /** Queries at once on one connection before a second one is opened. */
@@ -182,7 +183,7 @@ class Connection {
 
   #write(ask: Ask): void {
     ask.sentAt = this.#options.clock.monotonic()
-    this.#socket.write(ask.frame)
+    this.#socket.write(ask.frame!)
   }
 
   #receive(data: Buffer): void {
@@ -190,8 +191,7 @@ class Connection {
     let rest = this.#rest === undefined ? data : Buffer.concat([this.#rest, data])
     while (rest.length >= PREFIX && rest.length >= PREFIX + rest.readUInt16BE(0) && this.#state === 'open') {
       const end = PREFIX + rest.readUInt16BE(0)
-      // A copy: the chunk may hold many replies, and a kept one must not keep the others.
-      this.#reply(Buffer.from(rest.subarray(PREFIX, end)))
+      this.#reply(rest.subarray(PREFIX, end))
       rest = rest.subarray(end)
     }
     this.#rest = rest.length > 0 ? rest : undefined
@@ -203,7 +203,7 @@ class Connection {
       this.#options.ignored()
       return
     }
-    const found = compare(ask.frame, reply) === 'other' ? undefined : inspect(reply)
+    const found = compare(ask.frame!, reply, reply.length) === 'other' ? undefined : inspect(reply, reply.length)
     if (found === undefined) {
       // Nobody can slip a message into a connection: the upstream itself answers wrongly.
       this.#options.ignored()

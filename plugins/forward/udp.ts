@@ -4,7 +4,9 @@
  */
 import type { Clock, ConnectDatagram, DatagramSocket } from '../../src/plugins/contract.js'
 import type { Ask, Ids } from './ask.js'
-import { compare, inspect, PREFIX } from './frame.js'
+import { makeFrame, PREFIX, room, writeFrame } from './frame.js'
+import { Pending } from './pending.js'
+import { compare, fits, inspect } from './reply.js'
 import type { Target } from './targets.js'
 
 const MAX_QUERIES = 1024
@@ -49,7 +51,7 @@ export class UdpPool {
   }
 
   ask(ask: Ask): void {
-    this.#pick().send(ask)
+    this.#pick(ask.began).send(ask)
   }
 
   /** Closes what has had its time. Called now and then. */
@@ -66,23 +68,22 @@ export class UdpPool {
   }
 
   /** An idle socket at random, or a new one as long as there are few, or any. */
-  #pick(): UdpSocket {
-    const { clock, ids, used } = this.#options
-    const now = clock.monotonic()
-    const count = this.#sockets.length
-    const first = ids.below(count)
+  #pick(now: number): UdpSocket {
+    const sockets = this.#sockets
+    const count = sockets.length
+    const first = this.#options.ids.below(count)
     for (let i = 0; i < count; i++) {
-      const socket = this.#sockets[(first + i) % count]
-      if (socket === undefined || (socket.pending.size > 0 && count < this.#limit)) continue
+      const socket = sockets[first + i < count ? first + i : first + i - count]!
+      if (socket.pending.size > 0 && count < this.#limit) continue
       if (this.#worn(socket, now)) {
         this.#retire(socket)
-        return this.#pick()
+        return this.#pick(now)
       }
-      used(true)
+      this.#options.used(true)
       return socket
     }
-    used(false)
-    const socket = new UdpSocket(this.#options, (broken) => this.#drop(broken))
+    this.#options.used(false)
+    const socket = new UdpSocket(this.#options, now, (socket) => this.#drop(socket))
     this.#sockets.push(socket)
     return socket
   }
@@ -96,7 +97,10 @@ export class UdpPool {
   #retire(socket: UdpSocket): void {
     this.#sockets = this.#sockets.filter((other) => other !== socket)
     if (socket.pending.size === 0) socket.close()
-    else this.#retired.add(socket)
+    else {
+      socket.retired = true
+      this.#retired.add(socket)
+    }
   }
 
   #drop(socket: UdpSocket): void {
@@ -107,38 +111,56 @@ export class UdpPool {
 }
 
 class UdpSocket {
-  readonly pending = new Map<number, Ask>()
+  readonly pending = new Pending()
   readonly opened: number
   queries = 0
+  /** Gets no more questions, and goes with the last answer. */
+  retired = false
   readonly #options: PoolOptions
-  readonly #broken: (socket: UdpSocket) => void
+  /** Takes it out of the pool. */
+  readonly #drop: (socket: UdpSocket) => void
   readonly #socket: DatagramSocket
   #closed = false
 
-  constructor(options: PoolOptions, broken: (socket: UdpSocket) => void) {
+  constructor(options: PoolOptions, now: number, drop: (socket: UdpSocket) => void) {
     this.#options = options
-    this.#broken = broken
-    this.opened = options.clock.monotonic()
+    this.#drop = drop
+    this.opened = now
     this.#socket = options.connect({
       host: options.target.host,
       port: options.target.port,
       source: options.sourceAddress,
-      onMessage: (data, length) => this.#receive(data.subarray(0, length)),
+      onMessage: (data, length) => this.#receive(data, length),
       onError: (error, connected) => this.#fault(error, connected),
     })
   }
 
   send(ask: Ask): void {
+    const { ids } = this.#options
+    let id = ids.next()
+    while (this.pending.get(id) !== undefined) id = ids.next()
     this.queries++
     ask.via = this
-    ask.id = this.#options.ids.unused(this.pending)
-    this.pending.set(ask.id, ask)
-    ask.sentAt = this.#options.clock.monotonic()
+    ask.id = id
+    ask.sentAt = ask.began
+    this.pending.add(ask)
+    const length = ask.frame === undefined ? writeFrame(ask.query!, ask.ecsPass) : 0
+    if (length > 0) {
+      room[PREFIX] = id >>> 8
+      room[PREFIX + 1] = id
+      this.#socket.send(room, PREFIX, length - PREFIX)
+      return
+    }
+    if (ask.frame === undefined) {
+      ask.frame = makeFrame(ask.query!, ask.ecsPass)
+      ask.id = id
+    }
     this.#socket.send(ask.frame, PREFIX, ask.frame.length - PREFIX)
   }
 
   forget(ask: Ask): void {
-    this.pending.delete(ask.id)
+    this.pending.remove(ask)
+    if (this.retired && this.pending.size === 0) this.#drop(this)
   }
 
   get local(): string {
@@ -148,9 +170,7 @@ class UdpSocket {
   /** Ends all that waits here with `error`, and the socket. */
   fail(error: Error): void {
     this.close()
-    const asks = [...this.pending.values()]
-    this.pending.clear()
-    for (const ask of asks) ask.settle(undefined, error)
+    for (const ask of this.pending.take()) ask.settle(undefined, error)
   }
 
   close(): void {
@@ -159,29 +179,26 @@ class UdpSocket {
     this.#socket.close()
   }
 
-  #receive(data: Buffer): void {
-    const ask = data.length < 2 ? undefined : this.pending.get(data.readUInt16BE(0))
-    const verdict = ask === undefined ? 'other' : compare(ask.frame, data)
-    if (ask === undefined || verdict === 'other') {
-      this.#options.ignored()
-      return
-    }
-    // A copy: these octets are the socket's, and what comes of the reply is kept.
-    const found = inspect(Buffer.from(data))
-    if (found === undefined) {
-      // Forged or damaged: the real one may still come.
-      this.#options.ignored()
-      return
-    }
-    const proof = ask.cookies?.judge(found) ?? 'good'
-    if (proof === 'forged') {
-      this.#options.ignored()
-      return
-    }
-    this.pending.delete(ask.id)
+  /** What does not fit is dropped: it may be forged, and the real one may still come. */
+  #receive(data: Buffer, length: number): void {
+    const ask = length < 2 ? undefined : this.pending.get((data[0]! << 8) | data[1]!)
+    if (ask === undefined || !this.#take(ask, data, length)) this.#options.ignored()
+  }
+
+  /** False if it is not the reply to `ask`. */
+  #take(ask: Ask, data: Buffer, length: number): boolean {
+    const { frame } = ask
+    const verdict = frame !== undefined ? compare(frame, data, length) : fits(ask.query!, data, length) ? 'match' : 'other'
+    if (verdict === 'other') return false
+    const found = inspect(data, length)
+    if (found === undefined) return false
+    const proof = ask.cookies === undefined ? 'good' : ask.cookies.judge(found)
+    if (proof === 'forged') return false
+    this.forget(ask)
     if (proof === 'unproven') ask.settle(undefined, COOKIE_MISSING)
     else if (verdict === 'case' && ask.exact) ask.settle(undefined, CASE_MISMATCH)
     else ask.settle(found, undefined)
+    return true
   }
 
   /** An ICMP error (connection refused, unreachable) tells nothing of which query it was: it holds for all on this socket. */
@@ -189,7 +206,7 @@ class UdpSocket {
     if (this.#closed) return
     const { label } = this.#options.target
     const { local } = this
-    this.#broken(this)
+    this.#drop(this)
     this.fail(new Error(faultText('udp', connected ? 'read' : 'dial', local, label, error), { cause: error }))
   }
 }

@@ -4,12 +4,14 @@
  */
 
 import type { Clock, ConnectDatagram, Timer } from '../../src/plugins/contract.js'
-import { Ask, type Done, type Ids, type Proto } from './ask.js'
+import type { Ask, Ids } from './ask.js'
 import { Cookies } from './cookies.js'
 import { DohPool } from './doh.js'
 import { Estimate } from './estimate.js'
+import { makeFrame } from './frame.js'
 import { Health, type HealthSettings, type Surroundings } from './health.js'
 import type { UpstreamMetrics } from './metrics.js'
+import type { Received } from './reply.js'
 import { StreamPool } from './stream.js'
 import type { Target } from './targets.js'
 import type { TlsClient } from './tls.js'
@@ -75,24 +77,34 @@ export class Upstream {
     return Math.max(200, 2 * this.estimate.p95)
   }
 
-  /** Puts the frame's question, under a new id. The upstream learns from what comes of it, also when nobody waits any longer. */
-  ask(frame: Buffer, proto: Proto, exact: boolean, done: Done): Ask {
-    const began = this.#clock.monotonic()
-    const marked = proto === 'udp' && this.target.transport === 'dns' ? this.#cookies?.put(frame) : undefined
-    const ask = new Ask(marked ?? frame, proto, exact, (settled, reply, error) => {
-      if (reply !== undefined) this.#replied(reply.rcode, this.#clock.monotonic() - began)
-      else if (isRefusal(error)) this.health.suspected(began)
-      done(settled, reply, error)
-    })
-    if (marked !== undefined) ask.cookies = this.#cookies
+  /** Puts a question, under a new id. Who asked hands on to `learn` what comes of it, also when nobody waits any longer. */
+  ask(ask: Ask, now: number): void {
+    ask.began = now
+    const plain = this.target.transport === 'dns'
+    // Only a UDP socket reads a query at once.
+    if (ask.frame === undefined && (!plain || ask.proto === 'tcp' || this.#cookies !== undefined))
+      ask.frame = makeFrame(ask.query!, ask.ecsPass)
+    if (this.#cookies !== undefined && plain && ask.proto === 'udp') this.#mark(ask, this.#cookies)
     this.#metrics.asked()
     try {
       this.#send(ask)
     } catch (error) {
-      // A socket that cannot even be made (no descriptors left, say) is a failed attempt like others.
+      // A connection that cannot even be made (no descriptors left, say) is a failed attempt like others.
       ask.settle(undefined, error as Error)
     }
-    return ask
+  }
+
+  #mark(ask: Ask, cookies: Cookies): void {
+    const marked = cookies.put(ask.frame!)
+    if (marked === undefined) return
+    ask.frame = marked
+    ask.cookies = cookies
+  }
+
+  /** What a question came to says how fast the upstream is, and whether it is there. */
+  learn(ask: Ask, reply: Received | undefined, error: Error | undefined): void {
+    if (reply !== undefined) this.#replied(reply.rcode, this.#clock.monotonic() - ask.began)
+    else if (isRefusal(error)) this.health.suspected(ask.began)
   }
 
   close(): void {

@@ -126,6 +126,11 @@ export class Message {
     return reply
   }
 
+  /** A view on the reply to `to` that came from elsewhere. The caller vouches that it has the same id and question, in the same letters. */
+  static answered(bytes: Buffer, offset: number, length: number, to: Message): Message {
+    return new Message(to.id, word(bytes, offset + 2), bytes, offset, length, to.question, undefined)
+  }
+
   /** A reply to `to`, empty or with these records: same id, opcode and question, for queries also RD and CD; QR set (what CoreDNS's SetReply does). */
   static reply(to: Message, rcode = 0, aa = false, records?: Pick<Change, 'answers' | 'authorities' | 'additionals'>): Message {
     const kept = to.opcode === 0 ? FLAG.RD | FLAG.CD : 0x7800

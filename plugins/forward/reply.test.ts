@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Message, Name, OPTION, TYPE } from '../../src/dns/index.js'
-import { inspect } from './frame.js'
+import { inspect } from './reply.js'
 
 const option = (code: number, size: number) => ({ code, data: Buffer.alloc(size, 7) })
 const reply = (...options: { code: number; data: Buffer }[]): Buffer =>
@@ -16,7 +16,7 @@ test("an upstream's cookie, padding and keepalive are taken out of its reply, ot
     option(OPTION.NSID, 4),
     option(OPTION.PADDING, 400),
   )
-  const { bytes, size } = inspect(padded)!
+  const { bytes, size } = inspect(padded, padded.length)!
   const edns = Message.view(bytes).edns!
   expect(edns.options.map(({ code, data }) => [code, data.length])).toEqual([
     [OPTION.EDE, 2],
@@ -29,5 +29,5 @@ test("an upstream's cookie, padding and keepalive are taken out of its reply, ot
 test('options that are cut short are passed on as they are', () => {
   const cut = reply(option(OPTION.NSID, 4))
   cut.writeUInt16BE(400, cut.length - 6)
-  expect(inspect(Buffer.from(cut))!.bytes).toEqual(cut)
+  expect(inspect(Buffer.from(cut), cut.length)!.bytes).toEqual(cut)
 })
