@@ -33,21 +33,21 @@ export function compare(frame: Buffer, reply: Buffer, length: number): Verdict {
   return verdict
 }
 
-/** The same for a query that was put as it came, where letter case says nothing. */
-export function fits(query: Query, reply: Buffer, length: number): boolean {
-  if (!isResponse(reply, length, query.message.flags)) return false
+/** The same for a query that was put as it came, where letter case says nothing. Returns where the records begin; 0: it is no answer. */
+export function recordsOf(query: Query, reply: Buffer, length: number): number {
+  if (!isResponse(reply, length, query.message.flags)) return 0
   const questions = word(reply, 4)
-  if (questions === 0) return isBareError(reply, length)
+  if (questions === 0) return isBareError(reply, length) ? HEADER : 0
   const { key } = query.name
   const end = HEADER + key.length
-  if (questions !== 1 || length < end + 5) return false
+  if (questions !== 1 || length < end + 5) return 0
   for (let at = HEADER, i = 0; at < end; at++, i++) {
     const octet = reply[at]!
     const wanted = key.charCodeAt(i)
     // Keys have no upper-case letter.
-    if (octet !== wanted && (octet > 0x5a || octet < 0x41 || (octet | 0x20) !== wanted)) return false
+    if (octet !== wanted && (octet > 0x5a || octet < 0x41 || (octet | 0x20) !== wanted)) return 0
   }
-  return reply[end] === 0 && word(reply, end + 1) === query.type && word(reply, end + 3) === query.class
+  return reply[end] === 0 && word(reply, end + 1) === query.type && word(reply, end + 3) === query.class ? end + 5 : 0
 }
 
 const isResponse = (reply: Buffer, length: number, flags: number): boolean =>
@@ -94,10 +94,10 @@ let cut = false
 /** Octets of an OPT record without options. */
 const OPT_HEADER = 11
 
-/** Looks through the first `length` octets of `reply` and copies them; undefined if they are malformed. */
-export function inspect(reply: Buffer, length: number): Received | undefined {
+/** Looks through the first `length` octets of `reply` and copies them; undefined if they are malformed. `sound`: where the records begin, if the question was looked at. */
+export function inspect(reply: Buffer, length: number, sound = 0): Received | undefined {
   try {
-    walk(reply, length)
+    walk(reply, length, sound)
   } catch (error) {
     if (error instanceof WireError) return undefined
     throw error
@@ -173,12 +173,12 @@ function withoutHops(reply: Buffer, opt: number): Buffer {
  * Walks the records of a reply. Throws WireError if it is malformed. A message cut at a record's border counts as if it ended there: some
  * servers truncate that way.
  */
-function walk(reply: Buffer, length: number): void {
-  let at = HEADER
+function walk(reply: Buffer, length: number, sound: number): void {
+  let at = sound
   opt = 0
   cut = false
   rcode = reply[3]! & 0xf
-  for (let i = word(reply, 4); i > 0; i--) at = skipName(reply, at, length) + 4
+  if (sound === 0) at = questionsEnd(reply, length)
   if (at > length) throw new WireError('SHORT', 'question cut off')
   for (let count = 6; count <= 10; count += 2) {
     for (let left = word(reply, count); left > 0; left--) {
@@ -190,6 +190,12 @@ function walk(reply: Buffer, length: number): void {
     }
   }
   end = at
+}
+
+function questionsEnd(reply: Buffer, length: number): number {
+  let at = HEADER
+  for (let i = word(reply, 4); i > 0; i--) at = Name.skip(reply, at, 0, length) + 4
+  return at
 }
 
 /** Looks at the record at `at`; returns where the next one begins. */
@@ -210,12 +216,11 @@ function record(reply: Buffer, at: number, length: number): number {
 
 /** Most names point at the question, which was looked at. */
 const skipName = (reply: Buffer, at: number, length: number): number =>
-  reply[at] === 0xc0 && reply[at + 1] === HEADER && at > HEADER && at + 2 <= length ? at + 2 : Name.skip(reply, at, 0, length)
+  reply[at] === 0xc0 && reply[at + 1] === HEADER && at + 2 <= length ? at + 2 : Name.skip(reply, at, 0, length)
 
 /** Counts no more records than there are. */
 function correctCounts(reply: Buffer): void {
-  let at = HEADER
-  for (let i = word(reply, 4); i > 0; i--) at = Name.skip(reply, at, 0, reply.length) + 4
+  let at = questionsEnd(reply, reply.length)
   for (let count = 6; count <= 10; count += 2) {
     const claimed = word(reply, count)
     let found = 0

@@ -6,7 +6,7 @@ import type { Clock, ConnectDatagram, DatagramSocket } from '../../src/plugins/c
 import type { Ask, Ids } from './ask.js'
 import { makeFrame, PREFIX, room, writeFrame } from './frame.js'
 import { Pending } from './pending.js'
-import { compare, fits, inspect } from './reply.js'
+import { compare, inspect, recordsOf } from './reply.js'
 import type { Target } from './targets.js'
 
 const MAX_QUERIES = 1024
@@ -188,9 +188,10 @@ class UdpSocket {
   /** False if it is not the reply to `ask`. */
   #take(ask: Ask, data: Buffer, length: number): boolean {
     const { frame } = ask
-    const verdict = frame !== undefined ? compare(frame, data, length) : fits(ask.query!, data, length) ? 'match' : 'other'
+    const records = frame === undefined ? recordsOf(ask.query!, data, length) : 0
+    const verdict = frame !== undefined ? compare(frame, data, length) : records > 0 ? 'match' : 'other'
     if (verdict === 'other') return false
-    const found = inspect(data, length)
+    const found = inspect(data, length, records)
     if (found === undefined) return false
     const proof = ask.cookies === undefined ? 'good' : ask.cookies.judge(found)
     if (proof === 'forged') return false

@@ -43,6 +43,9 @@ export interface Change {
 /** Where messages are put together before they get a buffer of their own; used within one call only. */
 const scratch = Buffer.allocUnsafeSlow(65_535)
 
+/** The engine takes a view for each part that it copies; fewer octets cost less one by one. */
+const FEW = 192
+
 const EMPTY: Sections = { answers: [], authorities: [], additionals: [], edns: undefined, trailing: 0 }
 
 export class Message {
@@ -311,7 +314,8 @@ export class Message {
   encode(into: Buffer, at: number, limit: number): number {
     if (this.#bytes !== undefined && this.length <= limit) {
       if (this.length === this.#bytes.length) into.set(this.#bytes, at)
-      else this.#bytes.copy(into, at, this.#offset, this.#offset + this.length)
+      else if (this.length > FEW) this.#bytes.copy(into, at, this.#offset, this.#offset + this.length)
+      else for (let i = 0, from = this.#offset; i < this.length; i++) into[at + i] = this.#bytes[from + i]!
       if (this.#layout !== undefined) {
         into[at] = this.id >>> 8
         into[at + 1] = this.id

@@ -95,8 +95,12 @@ function copyReply(query: Query, reply: Message, out: Buffer, at: number, limit:
   out.writeUInt16BE(query.message.id, at)
   out.writeUInt16BE(reply.flags, at + 2)
   out.writeUInt16BE(out.readUInt16BE(at + 10) - (optLength > 0 ? 1 : 0) + (client === undefined ? 0 : 1), at + 10)
-  // Owner names point at the question, so the client's spelling comes back with one copy.
-  if (sameQuestion(query, question) && skipName(out, at + 12, at + copied) === at + 12 + query.name.wire.length)
+  // Owner names point at the question, so the client's spelling comes back with one copy. With the client's own question it is there already.
+  if (
+    question !== query.message.question &&
+    sameQuestion(query, question) &&
+    skipName(out, at + 12, at + copied) === at + 12 + query.name.wire.length
+  )
     out.set(query.name.wire, at + 12)
   if (client !== undefined) writeOpt(query, client, extended, out, at + recordsEnd)
   return length
