@@ -139,7 +139,13 @@ function idleGeneration(corefile: ConstructorParameters<typeof Generation>[1], p
     talk: new Talk(nowhere, log),
     fatal: () => undefined,
   }
-  return new Generation(0, corefile, { port, plugins, thread: { index: 0, count: 1 }, board: newBoard() }, deps, outliving)
+  return new Generation(
+    0,
+    corefile,
+    { port, plugins, thread: { index: 0, count: 1 }, board: newBoard(), secret: new Uint8Array(32) },
+    deps,
+    outliving,
+  )
 }
 
 /** The control parts, which may find fault with what set-up doesn't look at. */

@@ -5,14 +5,20 @@ import type { Claim } from './listeners/ports.js'
 
 export type { PluginEntry }
 
-export interface ServingOptions {
+/** The same for all serving threads of a process. */
+export interface Common {
+  /** Of board.ts. */
+  readonly board: SharedArrayBuffer
+  /** Random: what keys of TLS session tickets are made from, so that a session that one thread began, another takes up again. */
+  readonly secret: Uint8Array
+}
+
+export interface ServingOptions extends Common {
   /** Default port of `dns://` keys (-dns.port). */
   readonly port: string
   readonly plugins: readonly PluginEntry[]
   /** `count` as it is at the start; a `prepare` brings its own. */
   readonly thread: { readonly index: number; readonly count: number }
-  /** Of board.ts; the same for all threads. */
-  readonly board: SharedArrayBuffer
 }
 
 /** Ports that were bound, by `server` label: where the Corefile leaves the choice to the system, all threads must have the same. */

@@ -83,7 +83,13 @@ class ServingThread {
     this.#shared = new SharedValues(this.#log)
     this.#replicas = new Replicas(channel, this.#log)
     this.#talk = new Talk(channel, this.#log)
-    this.#listenerDeps = { clock: deps.clock, log: this.#log, metrics: deps.metrics, receive: this.#dispatcher.receive }
+    this.#listenerDeps = {
+      clock: deps.clock,
+      log: this.#log,
+      metrics: deps.metrics,
+      receive: this.#dispatcher.receive,
+      secret: options.secret,
+    }
   }
 
   begin(): void {

@@ -38,9 +38,9 @@ export function serveOn(channel: Channel<FromServing, ToServing>, options: Servi
 
 /** The serving half in this thread. */
 export function directSpawn(port: string, plugins: readonly PluginEntry[], over: Partial<ServingDeps> = {}): Spawn {
-  return (index, count, board): ServingHandle => {
+  return (index, count, common): ServingHandle => {
     const [control, serving] = directPair<ToServing, FromServing>()
-    serveOn(serving, { port, plugins, thread: { index, count }, board }, over)
+    serveOn(serving, { port, plugins, thread: { index, count }, ...common }, over)
     return { channel: control, onExit: () => undefined, terminate: async () => control.close() }
   }
 }

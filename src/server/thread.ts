@@ -1,7 +1,7 @@
 /** One serving thread as control sees it, and what is asked of it. */
 import type { Corefile } from '../corefile/tree.js'
 import type { Claim } from './listeners/ports.js'
-import type { Channel, FromServing, Ports, ToServing } from './protocol.js'
+import type { Channel, Common, FromServing, Ports, ToServing } from './protocol.js'
 
 /** One running serving half, in a Worker or in this thread. */
 export interface ServingHandle {
@@ -10,8 +10,7 @@ export interface ServingHandle {
   onExit(listener: (error: Error | undefined) => void): void
   terminate(): Promise<void>
 }
-/** `board`: what the threads count on together (board.ts). */
-export type Spawn = (index: number, count: number, board: SharedArrayBuffer) => ServingHandle
+export type Spawn = (index: number, count: number, common: Common) => ServingHandle
 
 export interface Waiter {
   resolve(message: FromServing): void

@@ -1,8 +1,9 @@
 /** The serving threads as control sees them: spoken to together, watched, and replaced when they die or hang. */
+import { randomBytes } from 'node:crypto'
 import type { Corefile } from '../corefile/tree.js'
 import type { Logger } from '../plugins/contract.js'
 import { clearColumn, newBoard } from './board.js'
-import type { FromServing, Ports } from './protocol.js'
+import type { Common, FromServing, Ports } from './protocol.js'
 import { ask, commit, end, type Prepared, prepare, ServingThread, type Spawn, share, type Waiter } from './thread.js'
 
 /** Milliseconds. A thread that is silent for `silent` is unhealthy, for `hung` replaced, unless it is preparing a configuration. */
@@ -49,7 +50,7 @@ export class ServingThreads {
   readonly #log: Logger
   /** By index. */
   readonly #threads: ServingThread[] = []
-  readonly #board = newBoard()
+  readonly #common: Common = { board: newBoard(), secret: randomBytes(32) }
   readonly #retiring = new Map<number, Set<number>>()
   #current: Current | undefined
   #next: Next | undefined
@@ -184,7 +185,7 @@ export class ServingThreads {
   }
 
   async #launch(index: number, count: number): Promise<ServingThread> {
-    const thread = new ServingThread(this.#numbers++, index, this.#spawn(index, count, this.#board), performance.now())
+    const thread = new ServingThread(this.#numbers++, index, this.#spawn(index, count, this.#common), performance.now())
     this.#threads[index] = thread
     const online = thread.answer('online')
     thread.handle.onExit((error) => this.#exited(thread, error))
@@ -242,7 +243,7 @@ export class ServingThreads {
     thread.waiters.clear()
     const others = this.#threads.some(({ serving }) => serving)
     for (const resolve of thread.curious.splice(0)) resolve(others ? [] : ['server'])
-    clearColumn(this.#board, thread.index)
+    clearColumn(this.#common.board, thread.index)
     this.#events.ended(thread)
     for (const generation of [...this.#retiring.keys()]) this.#drained(generation, thread.number)
     if (this.#stopping || thread.leaving || !this.#isNeeded(thread.index)) return

@@ -17,8 +17,8 @@ const GROWTH = 30
 /** Each serving half in a thread of its own. */
 export function workerSpawn(port: string, plugins: readonly PluginEntry[]): Spawn {
   setFlagsFromString(`--heap-growing-percent=${GROWTH}`)
-  return (index, count, board) => {
-    const options: ServingOptions = { port, plugins, thread: { index, count }, board }
+  return (index, count, common) => {
+    const options: ServingOptions = { port, plugins, thread: { index, count }, ...common }
     const worker = new Worker(new URL('./worker.js', import.meta.url), {
       workerData: options,
       name: `serving-${index}`,

@@ -34,6 +34,7 @@ export class ServingHarness {
         plugins: directives.map((directive) => ({ directive, specifier: directive, builtin: true })),
         thread: { index: 0, count: 1 },
         board: newBoard(),
+        secret: new Uint8Array(32),
       },
       {
         loadModule: async ({ directive }) => modules[directive]!,

@@ -8,7 +8,7 @@ import { ACCEPT, admit, decodeQuery } from '../door.js'
 import { familyOf, plainAddress } from './addresses.js'
 import type { Listener, ListenerDeps, Service } from './listener.js'
 import type { Origin } from './ports.js'
-import { acceptsClient, tlsOptions, writeKeylog } from './tls.js'
+import { acceptsClient, changeTls, tlsOptions, writeKeylog } from './tls.js'
 
 type Request = IncomingMessage | Http2ServerRequest
 type Response = ServerResponse | Http2ServerResponse
@@ -46,7 +46,7 @@ export class HttpsServer {
   apply(service: Service): void {
     this.#max = service.httpsMaxConnections
     const { tls } = service
-    if (tls !== undefined && this.#secure !== undefined) this.#secure.setSecureContext(tlsOptions(tls))
+    if (tls !== undefined && this.#secure !== undefined) changeTls(this.#secure, tls, this.#listener.tickets)
     else if (tls !== undefined) this.#server = this.#secure = this.#makeSecure(service)
     else if (this.#server === undefined || this.#secure !== undefined) {
       this.#secure = undefined
@@ -99,7 +99,7 @@ export class HttpsServer {
 
   #makeSecure({ limits, tls }: Service): Http2SecureServer {
     const server = process.getBuiltinModule('node:http2').createSecureServer({
-      ...tlsOptions(tls!),
+      ...tlsOptions(tls!, this.#listener.tickets),
       allowHTTP1: true,
       handshakeTimeout: Math.max(1000, limits.read),
       maxSessionMemory: 4,

@@ -5,7 +5,7 @@ import type { Router } from '../router.js'
 import { HttpsServer } from './https.js'
 import type { Origin, Sink } from './ports.js'
 import { type StreamLimits, StreamServer } from './stream.js'
-import { TlsAcceptor } from './tls.js'
+import { type TicketSource, TlsAcceptor } from './tls.js'
 
 /** What a generation brings to an address. */
 export interface Service {
@@ -24,6 +24,8 @@ export interface ListenerDeps {
   readonly log: Logger
   readonly metrics: MetricsScope
   readonly receive: Receive
+  /** For TLS session tickets, with which clients may come back to another thread. */
+  readonly secret: Uint8Array
 }
 
 export class Listener implements Sink {
@@ -60,8 +62,12 @@ export class Listener implements Sink {
     if (this.transport !== 'tls') return
     if (service.tls === undefined) this.#tls = undefined
     else if (this.#tls === undefined)
-      this.#tls = new TlsAcceptor(service.tls, service.limits, this.#deps.log, (socket) => this.#streams.accept(socket))
+      this.#tls = new TlsAcceptor(service.tls, service.limits, this.tickets, this.#deps.log, (socket) => this.#streams.accept(socket))
     else this.#tls.apply(service.tls)
+  }
+
+  get tickets(): TicketSource {
+    return { server: this.server, secret: this.#deps.secret }
   }
 
   packet(data: Buffer, length: number, origin: Origin): void {

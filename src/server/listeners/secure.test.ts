@@ -2,7 +2,7 @@ import { request as plainRequest } from 'node:http'
 import { type ClientHttp2Session, connect as http2Connect } from 'node:http2'
 import { request as httpsRequest } from 'node:https'
 import { connect as plainConnect } from 'node:net'
-import { connect } from 'node:tls'
+import { connect, type TLSSocket } from 'node:tls'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { CA, CERT, KEY } from '../../../test/fakes/certificate.js'
 import { answering, module, portOf, ServingHarness } from '../../../test/support/serving.js'
@@ -159,6 +159,22 @@ describe('DNS over HTTPS', () => {
     first.destroy()
     expect((await second).status).toBe(200)
   })
+})
+
+test.each(['tls', 'https'])('a session from before %s asked for certificates is not taken up again', async (transport) => {
+  const port = await server.load(`${transport}://.:0 {\n tls\n echo\n}`)
+  const shake = async (session?: Buffer): Promise<TLSSocket> => {
+    const socket = connect({ port, host: '127.0.0.1', servername: 'localhost', ca: CA, ...(session === undefined ? {} : { session }) })
+    await new Promise((resolve, reject) => socket.once('secureConnect', resolve).once('error', reject))
+    return socket
+  }
+  const first = await shake()
+  const session = await new Promise<Buffer>((resolve) => first.once('session', resolve).resume())
+  const second = await shake(session)
+  await server.load(`${transport}://.:0 {\n tls require_and_verify\n echo\n}`)
+  const third = await shake(session)
+  expect([second.isSessionReused(), third.isSessionReused()]).toEqual([true, false])
+  for (const socket of [first, second, third]) socket.destroy()
 })
 
 test('one block serves several transports', async () => {
