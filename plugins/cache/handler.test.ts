@@ -356,3 +356,13 @@ test('entries, evictions and hits are counted as CoreDNS counts them', async () 
   expect(b.ctx.metrics.values.get(`coredns_cache_hits_total{${labels}}`)).toBe(1)
   expect(b.ctx.metrics.values.get('coredns_cache_requests_total{server="dns://:53",zones=".",view=""}')).toBe(1101)
 })
+
+test('each serving thread has its share of the capacity', async () => {
+  for (const count of [1, 4]) {
+    const b = bench('cache {\n success 1024\n }', (q) => respond(q, { answer: [`${q.name} 60 IN A 192.0.2.1`] }), {
+      thread: { index: 0, count },
+    })
+    for (let i = 0; i < 1500; i++) await b.ask(`n${i}.example.org.`)
+    expect(b.counted('entries')).toBe(1024 / count)
+  }
+})

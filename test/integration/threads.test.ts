@@ -2,8 +2,10 @@
 import { spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import path from 'node:path'
+import { connect } from 'node:tls'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Message } from '../../src/dns/index.js'
+import { CA, CERT, KEY } from '../fakes/certificate.js'
 import { type Client, tcp, udp } from '../support/client.js'
 import { freePorts, type Running, root, run, until } from '../support/process.js'
 import { metricSum, outcomes, shout, threadFiles } from '../support/threads.js'
@@ -19,8 +21,8 @@ afterEach(() => server.stop())
 const corefile = (word: string, sockets: string): string =>
   `.:${port} {\n ${sockets}\n kill\n prometheus 127.0.0.1:${metricsPort}\n thread ${word}\n}\n`
 
-async function start(text: string, args: readonly string[] = []): Promise<void> {
-  server = await run(text, port, { args: ['-plugin-cfg', 'table.cfg', ...args], files: threadFiles })
+async function start(text: string, args: readonly string[] = [], files: Readonly<Record<string, string>> = {}): Promise<void> {
+  server = await run(text, port, { args: ['-plugin-cfg', 'table.cfg', ...args], files: { ...threadFiles, ...files } })
   await server.saw(/node\d+/)
 }
 
@@ -97,6 +99,42 @@ test('a reload is that of all threads, or of none', async () => {
   expect(await answers(udp)).toEqual(['w 0 2', 'w 1 2'])
   await reload(corefile('y', 'multisocket 2'), /Reloading complete/)
   expect(await answers(udp)).toEqual(['y 0 2', 'y 1 2'])
+})
+
+test('reloads of two threads lose no query', async () => {
+  await start(corefile('w0', 'multisocket 2'))
+  const clients = await Promise.all(Array.from({ length: 8 }, () => udp(port)))
+  clients.push(...(await Promise.all(Array.from({ length: 4 }, () => tcp(port)))))
+  let going = true
+  const seen = new Set<string>()
+  const asking = clients.map(async (client) => {
+    while (going) seen.add(words(await client.ask('a.', 'TXT')).slice(0, 4))
+    client.close()
+  })
+  for (let i = 1; i <= 5; i++) await reload(corefile(`w${i}`, 'multisocket 2'), /Reloading complete/)
+  going = false
+  await Promise.all(asking)
+  for (const word of ['w1', 'w5']) for (const thread of [0, 1]) expect([...seen]).toContain(`${word} ${thread}`)
+})
+
+test('by TLS, too, and a session goes on in either thread', async () => {
+  const options = { port, host: '127.0.0.1', servername: 'localhost', ca: CA }
+  const secure = { 'cert.pem': CERT, 'key.pem': KEY }
+  await start(`tls://.:${port} {\n multisocket 2\n tls cert.pem key.pem\n thread w\n}\n`, [], secure)
+  const first = connect(options)
+  const session = await new Promise<Buffer>((resolve) => first.once('session', resolve).resume())
+  const again = await Promise.all(
+    Array.from({ length: 12 }, async () => {
+      const socket = connect({ ...options, session })
+      await new Promise((resolve, reject) => socket.once('secureConnect', resolve).once('error', reject))
+      const reused = socket.isSessionReused()
+      socket.destroy()
+      return reused
+    }),
+  )
+  first.destroy()
+  expect(again).not.toContain(false)
+  expect(await answers((at) => tcp(at, true))).toEqual(['w 0 2', 'w 1 2'])
 })
 
 test('a reload changes the number of threads, and loses no query on the way up', async () => {

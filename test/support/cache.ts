@@ -18,9 +18,9 @@ export interface Bench {
   counted(metric: string): number
 }
 
-export function bench(corefile: string, upstream: Upstream): Bench {
+export function bench(corefile: string, upstream: Upstream, over: Partial<FakeContext> = {}): Bench {
   const clock = new FakeClock()
-  const ctx = fakeContext('cache', { clock })
+  const ctx = fakeContext('cache', { clock, ...over })
   const plugin = module.setup(parseCorefile(`. {\n${corefile}\n}`, 'Corefile').blocks[0]!.directives, ctx) as Plugin
   void plugin.onStartup?.()
   const end = lastHandler(upstream)
