@@ -15,7 +15,7 @@ import {
   type ServerReply,
 } from '../plugins/contract.js'
 import type { Block } from './block.js'
-import { Deadlines, type Waiting } from './deadline.js'
+import { Deadlines, Waiting } from './deadline.js'
 import { ACCEPT, admit, decodeQuery, IGNORE, legibleQuestion } from './door.js'
 import type { Listener } from './listeners/listener.js'
 import { type Origin, HEADROOM as START } from './listeners/ports.js'
@@ -171,16 +171,21 @@ export class Dispatcher {
   #wait(block: Block, query: Query, exchange: Exchange, result: Promise<Reply>): void {
     exchange.wait(query)
     this.#deadlines.add(exchange)
-    result
-      .then(
-        (reply) => {
-          if (this.#deadlines.remove(exchange)) this.#settle(block, query, exchange, reply)
-        },
-        (error: unknown) => {
-          if (this.#deadlines.remove(exchange)) this.failed(block, query, exchange, error)
-        },
-      )
-      .catch((error) => this.#crashed(query.server, error))
+    result.then(
+      (reply) => this.#ready(block, query, exchange, reply, undefined),
+      (error: unknown) => this.#ready(block, query, exchange, undefined, error),
+    )
+  }
+
+  /** What was waited for has come, `reply` or `error`. */
+  #ready(block: Block, query: Query, exchange: Exchange, reply: Reply | undefined, error: unknown): void {
+    if (!this.#deadlines.remove(exchange)) return
+    try {
+      if (reply === undefined) this.failed(block, query, exchange, error ?? new TypeError('a plugin returned no reply'))
+      else this.#settle(block, query, exchange, reply)
+    } catch (fault) {
+      this.#crashed(query.server, fault)
+    }
   }
 
   #settle(block: Block, query: Query, exchange: Exchange, reply: Reply): void {
@@ -275,7 +280,7 @@ export class Dispatcher {
 }
 
 /** One query and the way back to its client. */
-class Exchange implements Waiting {
+class Exchange extends Waiting {
   readonly origin: Origin
   readonly arrival: Arrival
   readonly deadline: number
@@ -286,6 +291,7 @@ class Exchange implements Waiting {
   #query: Query | undefined
 
   constructor(dispatcher: Dispatcher, serving: Serving, origin: Origin, arrival: Arrival) {
+    super()
     this.#dispatcher = dispatcher
     this.#serving = serving
     this.origin = origin
