@@ -63,3 +63,19 @@ test('errors of a start are what the command line prints', async () => {
   )
   await expect(startServer({ corefile: '.:0 {\n health {\n lameduck x\n }\n}\n' })).rejects.toThrow('plugin/health')
 })
+
+test('metrics are the same with several serving threads', async () => {
+  const corefile = '. {\n prometheus localhost:0\n hosts {\n 192.0.2.1 a.example.\n }\n cache\n forward . 127.0.0.1:1\n}'
+  const series = async (threads: number) => {
+    const server = await startServer({ corefile, threads })
+    for (let i = 0; i < 8; i++) await server.query('a.example.')
+    const text = await server.metrics()
+    await server.close()
+    const lines = text.split('\n').filter((line) => /^(# TYPE )?(coredns|cairndns)_/.test(line) && !line.includes('_seconds'))
+    // What was bound differs.
+    return lines.map((line) => line.replace(/:\d+"/g, ':N"'))
+  }
+  const one = await series(1)
+  expect(one.length).toBeGreaterThan(50)
+  expect(await series(2)).toEqual(one)
+})

@@ -1,6 +1,8 @@
 /** The server as a process with several serving threads: who answers, what dies, what a reload and a second server do. */
 import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import fs from 'node:fs'
+import net from 'node:net'
 import path from 'node:path'
 import { connect } from 'node:tls'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -115,6 +117,21 @@ test('reloads of two threads lose no query', async () => {
   going = false
   await Promise.all(asking)
   for (const word of ['w1', 'w5']) for (const thread of [0, 1]) expect([...seen]).toContain(`${word} ${thread}`)
+})
+
+test('a reload takes new addresses for all threads, or none if somebody is there', async () => {
+  await start(corefile('w', 'multisocket 2'))
+  const [next] = (await freePorts(1)) as [number]
+  const moved = corefile('x', 'multisocket 2').replace(`.:${port}`, `.:${next}`)
+  const foreign = net.createServer().listen(next)
+  await once(foreign, 'listening')
+  await reload(moved, new RegExp(`Restart failed: listen tcp :${next}: bind: address already in use`))
+  expect(await answers(udp)).toEqual(['w 0 2', 'w 1 2'])
+  foreign.close()
+  await once(foreign, 'close')
+  await reload(moved, /Reloading complete/)
+  for (const connect of [udp, tcp]) expect(await outcomes(() => connect(next), 'a.', 'TXT', words)).toEqual(['x 0 2', 'x 1 2'])
+  await expect(tcp(port)).rejects.toThrow('ECONNREFUSED')
 })
 
 test('by TLS, too, and a session goes on in either thread', async () => {
