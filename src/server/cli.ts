@@ -4,6 +4,7 @@ import { listPlugins, pluginTable } from '../plugins/load.js'
 import { versionLines } from './banner.js'
 import { chooseInput } from './config.js'
 import { type Flags, HelpAsked, parseFlags, UsageError, usage } from './flags.js'
+import { TRANSPORTS, type TransportChoice } from './transport-choice.js'
 
 const PROGRAM = 'cairndns'
 const COMMANDS: ReadonlySet<string> = new Set(['check', 'query', 'help'])
@@ -48,6 +49,7 @@ async function runServer({ values, switches, rest }: Flags): Promise<number> {
     port,
     plugins,
     threads: threadCount(values.get('threads')),
+    transport: transportOf(values.get('transport')),
     quiet: switches.has('quiet'),
     pidfile: values.get('pidfile'),
     ...(hints === undefined ? {} : { afterword: fs.readFileSync(hints, 'utf8').trimEnd() }),
@@ -56,6 +58,13 @@ async function runServer({ values, switches, rest }: Flags): Promise<number> {
 
 /** Each costs some 10 MB. */
 const MAX_THREADS = 256
+
+function transportOf(text: string | undefined): TransportChoice {
+  const choice = TRANSPORTS.find((name) => name === (text ?? 'auto'))
+  if (choice === undefined)
+    throw new UsageError(`invalid value ${JSON.stringify(text)} for flag -transport: expected ${TRANSPORTS.join(', ')}`)
+  return choice
+}
 
 function threadCount(text: string | undefined): number | undefined {
   if (text === undefined) return undefined

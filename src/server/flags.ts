@@ -11,6 +11,7 @@ export const FLAGS: readonly { readonly name: string; readonly value?: string; r
   { name: 'plugins', help: 'List installed plugins' },
   { name: 'quiet', help: 'Quiet mode (no initialization output)' },
   { name: 'threads', value: 'int', help: 'Serving threads (default: as multisocket says, else 1)' },
+  { name: 'transport', value: 'string', help: 'How UDP is moved: auto, batch (recvmmsg and sendmmsg) or dgram (default "auto")' },
   { name: 'version', help: 'Show version' },
 ]
 

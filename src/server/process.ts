@@ -7,6 +7,8 @@ import type { ConfigInput } from './config.js'
 import { Control } from './control.js'
 import { Loggers, stdoutSink } from './log.js'
 import type { PluginEntry } from './protocol.js'
+
+import type { TransportChoice } from './transport-choice.js'
 import { workerSpawn } from './worker-spawn.js'
 
 /** Milliseconds that a start may still take when a signal comes that ends it. */
@@ -18,6 +20,7 @@ export interface ServeOptions {
   readonly plugins: readonly PluginEntry[]
   /** undefined: as the Corefile says. */
   readonly threads: number | undefined
+  readonly transport: TransportChoice
   readonly quiet: boolean
   readonly pidfile: string | undefined
   /** Printed when all is served. */
@@ -26,7 +29,7 @@ export interface ServeOptions {
 
 /** Serves until a signal ends it. Resolves to the exit code: 0 after a signal, 1 when it could not start. */
 export async function serve(options: ServeOptions): Promise<number> {
-  const { input, port, plugins, threads, quiet, pidfile } = options
+  const { input, port, plugins, threads, transport, quiet, pidfile } = options
   const loggers = new Loggers(stdoutSink())
   const log = loggers.for('')
   const exit = (code: number): never => {
@@ -34,7 +37,7 @@ export async function serve(options: ServeOptions): Promise<number> {
     removePidfile(pidfile)
     process.exit(code)
   }
-  const spawn = workerSpawn(port, plugins)
+  const spawn = workerSpawn(port, plugins, transport)
   const control = new Control({ input, port, plugins, threads, quiet, loggers, loadModule, spawn, clock: realClock, exit })
   // What nobody waited for is a fault of ours or of a plugin; answering queries goes on.
   process.on('unhandledRejection', (reason) => log.error(`unhandled: ${reason instanceof Error ? reason.stack : String(reason)}`))

@@ -3,6 +3,8 @@ import type { Corefile } from '../corefile/tree.js'
 import type { PluginEntry } from '../plugins/load.js'
 import type { Claim } from './listeners/ports.js'
 
+import type { TransportChoice } from './transport-choice.js'
+
 export type { PluginEntry }
 
 /** The same for all serving threads of a process. */
@@ -19,6 +21,8 @@ export interface ServingOptions extends Common {
   readonly plugins: readonly PluginEntry[]
   /** `count` as it is at the start; a `prepare` brings its own. */
   readonly thread: { readonly index: number; readonly count: number }
+  /** In a thread of its own: `auto` if not given. */
+  readonly transport?: TransportChoice
 }
 
 /** Ports that were bound, by `server` label: where the Corefile leaves the choice to the system, all threads must have the same. */

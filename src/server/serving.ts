@@ -3,14 +3,15 @@ import type { Clock, ConnectDatagram, Logger, MetricsScope, PluginModule, Timer 
 import { bannerLines } from './block.js'
 import { Dispatcher } from './dispatch.js'
 import { Generation, type Place } from './generation.js'
-import { dgramPorts } from './listeners/dgram.js'
 import { Listener, type ListenerDeps } from './listeners/listener.js'
 import type { Binding, Claim } from './listeners/ports.js'
 import { Sharing } from './listeners/sharing.js'
 import { Sockets } from './listeners/sockets.js'
 import type { Channel, FromServing, PluginEntry, Ports, ServingOptions, ToServing } from './protocol.js'
 import { Replicas, SharedValues } from './shared.js'
+
 import { Talk } from './talk.js'
+import { dgramTransport, type Transport } from './transport.js'
 
 /** What the serving half gets from its surroundings. */
 export interface ServingDeps {
@@ -23,6 +24,8 @@ export interface ServingDeps {
   readonly connectDatagram: ConnectDatagram
   /** Some block of the generation that was just committed has `debug` (or none has). */
   readonly setDebug: (on: boolean) => void
+  /** By node:dgram if not given. Its clock is the one above. */
+  readonly transport?: Transport
   /** True in `cairndns check`. */
   readonly checking?: boolean
 }
@@ -56,6 +59,7 @@ class ServingThread {
   readonly #options: ServingOptions
   readonly #deps: ServingDeps
   readonly #log: Logger
+  readonly #transport: Transport
   readonly #sockets: Sockets
   readonly #dispatcher: Dispatcher
   readonly #shared: SharedValues
@@ -78,7 +82,8 @@ class ServingThread {
     this.#deps = deps
     this.#log = deps.logger('')
     const sharing = new Sharing(async () => (await import('./native/libc.js')).loadLibc())
-    this.#sockets = new Sockets(this.#log, deps.clock, sharing, dgramPorts(sharing))
+    this.#transport = deps.transport ?? dgramTransport
+    this.#sockets = new Sockets(this.#log, deps.clock, sharing, this.#transport.openDatagram(sharing))
     this.#dispatcher = new Dispatcher(deps.clock, this.#log, deps.metrics, (id) => this.#generations.get(id))
     this.#shared = new SharedValues(this.#log)
     this.#replicas = new Replicas(channel, this.#log)
@@ -89,6 +94,7 @@ class ServingThread {
       metrics: deps.metrics,
       receive: this.#dispatcher.receive,
       secret: options.secret,
+      touch: this.#transport.touch,
     }
   }
 
@@ -138,9 +144,13 @@ class ServingThread {
   }
 
   #inTurn(step: () => void | Promise<void>): void {
-    this.#queue = this.#queue.then(step).catch((error: unknown) => {
-      this.#log.error(`changing the configuration: ${error instanceof Error ? error.stack : error}`)
-    })
+    const attended = this.#transport.attend()
+    this.#queue = this.#queue
+      .then(step)
+      .catch((error: unknown) => {
+        this.#log.error(`changing the configuration: ${error instanceof Error ? error.stack : error}`)
+      })
+      .finally(attended)
   }
 
   async #prepare({ generation: id, corefile, count, claim, ports }: Extract<ToServing, { kind: 'prepare' }>): Promise<void> {
@@ -270,6 +280,7 @@ class ServingThread {
   }
 
   async #stop(graceMs: number): Promise<void> {
+    this.#transport.attend()
     this.#sockets.stop()
     for (const listener of this.#listeners.values()) listener.stop()
     const generations = [...this.#generations.values()]

@@ -4,6 +4,7 @@ import { Worker } from 'node:worker_threads'
 import { portChannel } from './channel.js'
 import type { FromServing, PluginEntry, ServingOptions, ToServing } from './protocol.js'
 import type { Spawn } from './thread.js'
+import type { TransportChoice } from './transport-choice.js'
 
 /**
  * Memory of a serving thread. What lives there is the cache, the index and what waits, which is a small part of what passes through; V8 left
@@ -15,10 +16,10 @@ const YOUNG_MIB = 24
 const GROWTH = 30
 
 /** Each serving half in a thread of its own. */
-export function workerSpawn(port: string, plugins: readonly PluginEntry[]): Spawn {
+export function workerSpawn(port: string, plugins: readonly PluginEntry[], transport: TransportChoice = 'auto'): Spawn {
   setFlagsFromString(`--heap-growing-percent=${GROWTH}`)
   return (index, count, common) => {
-    const options: ServingOptions = { port, plugins, thread: { index, count }, ...common }
+    const options: ServingOptions = { port, plugins, thread: { index, count }, transport, ...common }
     const worker = new Worker(new URL('./worker.js', import.meta.url), {
       workerData: options,
       name: `serving-${index}`,

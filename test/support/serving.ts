@@ -1,11 +1,11 @@
 /** The serving half alone, in the test's own thread, with small plugins made in the test. */
 import { parseCorefile } from '../../src/corefile/index.js'
 import type { Handler, Logger, Plugin, PluginModule, Query, Reply } from '../../src/plugins/contract.js'
-import { FakeMetrics, realClock } from '../../src/plugins/testing.js'
+import { FakeMetrics } from '../../src/plugins/testing.js'
 import { newBoard } from '../../src/server/board.js'
-import { connectDgram } from '../../src/server/listeners/dgram-client.js'
 import type { Channel, FromServing, ToServing } from '../../src/server/protocol.js'
 import { startServing } from '../../src/server/serving.js'
+import { transport } from './transport.js'
 
 type Kind = FromServing['kind']
 type Of<K extends Kind> = Extract<FromServing, { kind: K }>
@@ -40,8 +40,9 @@ export class ServingHarness {
         loadModule: async ({ directive }) => modules[directive]!,
         metrics: this.metrics,
         logger: (plugin) => logger(this.log, plugin),
-        clock: realClock,
-        connectDatagram: connectDgram,
+        clock: transport.clock,
+        connectDatagram: transport.connectDatagram,
+        transport,
         setDebug: () => undefined,
       },
     )

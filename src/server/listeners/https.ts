@@ -147,6 +147,7 @@ export class HttpsServer {
   }
 
   respond(response: Response, status: number, headers: Record<string, string | number>, body: Buffer): void {
+    this.#deps.touch()
     this.#responses.with(this.#listener.server, String(status)).inc()
     if (response.destroyed || response.writableEnded) return
     ;(response as ServerResponse).writeHead(status, headers)

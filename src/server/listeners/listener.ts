@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import type { Clock, Logger, MetricsScope, Proto, TlsConfig, Transport } from '../../plugins/contract.js'
 import type { Router } from '../router.js'
 import { HttpsServer } from './https.js'
-import type { Origin, Sink } from './ports.js'
+import type { Origin, PacketHandler, Sink } from './ports.js'
 import { type StreamLimits, StreamServer } from './stream.js'
 import { type TicketSource, TlsAcceptor } from './tls.js'
 
@@ -26,6 +26,8 @@ export interface ListenerDeps {
   readonly receive: Receive
   /** For TLS session tickets, with which clients may come back to another thread. */
   readonly secret: Uint8Array
+  /** Something was written to a stream of Node's. */
+  readonly touch: () => void
 }
 
 export class Listener implements Sink {
@@ -49,7 +51,8 @@ export class Listener implements Sink {
     this.service = service
     this.#deps = deps
     const proto: Proto = transport === 'tls' ? 'tls' : 'tcp'
-    this.#streams = new StreamServer(proto, service.limits, deps.clock, (data, length, origin) => deps.receive(this, data, length, origin))
+    const handler: PacketHandler = (data, length, origin) => deps.receive(this, data, length, origin)
+    this.#streams = new StreamServer(proto, service.limits, deps.clock, handler, deps.touch)
     if (transport === 'https') this.#https = new HttpsServer(this, deps)
     this.apply(service)
   }

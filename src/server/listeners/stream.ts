@@ -34,15 +34,17 @@ export class StreamServer {
   readonly clock: Clock
   readonly proto: Proto
   readonly handler: PacketHandler
+  readonly touch: () => void
   readonly connections = new Set<StreamConnection>()
   #sweep: Timer | undefined
   #stopping = false
 
-  constructor(proto: Proto, limits: StreamLimits, clock: Clock, handler: PacketHandler) {
+  constructor(proto: Proto, limits: StreamLimits, clock: Clock, handler: PacketHandler, touch: () => void) {
     this.proto = proto
     this.limits = limits
     this.clock = clock
     this.handler = handler
+    this.touch = touch
   }
 
   accept(socket: Socket): void {
@@ -219,6 +221,7 @@ class StreamConnection {
       this.destroy()
       return false
     }
+    this.#server.touch()
     data.writeUInt16BE(length, offset - 2)
     const flushed = this.#socket.write(Buffer.from(data.subarray(offset - 2, offset + length)))
     if (!flushed && this.#writeDeadline === 0) this.#writeDeadline = this.#server.clock.monotonic() + this.#server.limits.write
@@ -226,6 +229,7 @@ class StreamConnection {
   }
 
   answered(): void {
+    this.#server.touch()
     this.#pending--
     this.#deadline = this.#server.clock.monotonic() + this.#server.limits.idle
     if (this.#finishing && this.#pending === 0) this.#socket.end()

@@ -1,8 +1,8 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
 import { afterEach, describe, expect, it } from 'vitest'
+import { transport } from '../../../test/support/transport.js'
 import type { DatagramOptions, DatagramSocket } from '../../plugins/datagrams.js'
-import { connectDgram } from './dgram-client.js'
 
 const open: { close(): unknown }[] = []
 afterEach(() => {
@@ -35,7 +35,7 @@ function connect(port: number, over: Partial<DatagramOptions> = {}): Heard {
   const texts: string[] = []
   const errors: Heard['errors'] = []
   let look = (): void => undefined
-  const socket = connectDgram({
+  const socket = transport.connectDatagram({
     host: '127.0.0.1',
     port,
     source: undefined,

@@ -1,0 +1,36 @@
+/** The batched transport put together: the C library, tried out, a loop and the rings of a serving thread. */
+import { Batches } from '../listeners/batch.js'
+import { connectDgram } from '../listeners/dgram-client.js'
+import type { Transport } from '../transport.js'
+import { type Libc, loadLibc } from './libc.js'
+import { Loop } from './loop.js'
+import { testRings } from './slab.js'
+import { toSocketAddress } from './sockaddr.js'
+import { openSocket } from './sockets.js'
+
+/** Rejects with what is missing, in words for the log. The loop that it makes owns its thread from `run` on. */
+export async function makeBatchTransport(): Promise<Transport> {
+  const libc = await loadLibc()
+  tryOut(libc)
+  const loop = await Loop.make(libc)
+  const batches = new Batches(libc, loop, process.env.CAIRNDNS_POISON === '1')
+  return {
+    name: 'batch',
+    clock: loop.clock,
+    openDatagram: () => async (address, port, claim, handler) => batches.open(address, port, claim, handler),
+    connectDatagram: connectDgram,
+    attend: () => loop.attend(),
+    touch: () => loop.turn(),
+    run: () => loop.run(),
+  }
+}
+
+/** Datagrams to ourselves: what comes back as it was sent shows that calls and structures are as we take them to be. */
+function tryOut(libc: Libc): void {
+  const { fd, port } = openSocket(libc, { network: 'udp', address: '127.0.0.1', port: 0 })
+  try {
+    testRings(libc, fd, toSocketAddress(libc, '127.0.0.1', port).bytes)
+  } finally {
+    libc.close(fd)
+  }
+}
