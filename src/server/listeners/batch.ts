@@ -2,7 +2,7 @@
 import type { Peer } from '../../plugins/contract.js'
 import { AF_INET, type Libc } from '../native/libc.js'
 import type { Flushing, Loop, Watched } from '../native/loop.js'
-import { NAME_STRIDE, ReceiveRing, SEND_SIZE, SendRing, type SendTally, SLOTS } from '../native/slab.js'
+import { NAME_STRIDE, ReceiveRing, SendRing, type SendTally, SLOTS } from '../native/slab.js'
 import { addressAt, isFour, portAt, SOCKADDR_SIZE, SOCKADDR4_SIZE } from '../native/sockaddr.js'
 import { askReceiveBuffer, closeOwned, openSocket, ownDescriptor, setReusePort } from '../native/sockets.js'
 import { plainAddress } from './addresses.js'
@@ -14,6 +14,8 @@ const RECEIVE_BUFFER = 4 << 20
 const SLOT = 256
 /** Octets of the longest query; CoreDNS reads 512. */
 const LONGEST = 4096
+/** Octets of the longest reply that is written in place. */
+const SEND_SIZE = 4096
 /** Calls in a row on one socket, so that what else there is to do is not starved. */
 const ROUNDS = 4
 const NAME_WORDS = NAME_STRIDE / 4
@@ -45,7 +47,7 @@ export class Batches {
 
   /** A ring for what a socket sends until its next flush: there are as many as sockets answered in one round. */
   lend(): SendRing {
-    return this.#spare.pop() ?? new SendRing(this.libc, true)
+    return this.#spare.pop() ?? new SendRing(this.libc, { size: SEND_SIZE, names: true })
   }
   giveBack(ring: SendRing): void {
     if (this.poison) ring.poison()

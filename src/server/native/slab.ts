@@ -158,14 +158,19 @@ export interface SendTally {
   dropped: number
 }
 
-/** Octets of a message in a ring for sending, behind its headroom. */
-export const SEND_SIZE = 4096
 const HEADROOM = 2
-/** Not a power of two: else every slot would begin in the same lines of the processor's cache. */
-const SEND_STRIDE = HEADROOM + SEND_SIZE + 62
+/** Octets between slots beside the message: the headroom, and what makes the stride no power of two, with which every slot would begin in the same lines of the processor's cache. */
+const PADDING = 64
 const LONGEST = 65_535
 
-/** For sendmmsg: messages of up to `SEND_SIZE` octets that are written in place, each behind a headroom of two octets. */
+export interface SendOptions {
+  /** Octets of the longest message that is written in place. */
+  readonly size: number
+  /** Whether receivers' addresses are given. */
+  readonly names: boolean
+}
+
+/** For sendmmsg: messages of up to `size` octets that are written in place, each behind a headroom of two octets. */
 export class SendRing {
   /** Slot `i`: a message begins at octet 2. */
   readonly slots: Buffer[] = []
@@ -180,12 +185,14 @@ export class SendRing {
   readonly #iovecs: Buffer
   readonly #iovecWords: Uint32Array
   readonly #dataAt: bigint
+  readonly #stride: number
   /** For the one message that is longer. */
   #long: Buffer | undefined
 
-  constructor(libc: Libc, names: boolean) {
+  constructor(libc: Libc, { size, names }: SendOptions) {
     this.#libc = libc
-    this.#data = fixed(SLOTS * SEND_STRIDE)
+    this.#stride = size + PADDING
+    this.#data = fixed(SLOTS * this.#stride)
     this.#names = fixed(SLOTS * NAME_STRIDE)
     this.names = new Int32Array(this.#names.buffer)
     this.#headers = fixed(SLOTS * HEADER)
@@ -199,7 +206,7 @@ export class SendRing {
       if (names) putAddress(this.#words, i * HEADER_WORDS + W_NAME, namesAt + BigInt(i * NAME_STRIDE))
       putAddress(this.#words, i * HEADER_WORDS + W_IOV, iovecsAt + BigInt(i * IOVEC))
       this.#words[i * HEADER_WORDS + W_IOVLEN] = 1
-      this.slots.push(this.#data.subarray(i * SEND_STRIDE, (i + 1) * SEND_STRIDE))
+      this.slots.push(this.#data.subarray(i * this.#stride, (i + 1) * this.#stride))
       this.#point(i)
     }
   }
@@ -254,13 +261,13 @@ export class SendRing {
 
   /** The message of slot `i` is the slot's own again. */
   #point(i: number): void {
-    putAddress(this.#iovecWords, i * 4, this.#dataAt + BigInt(i * SEND_STRIDE + HEADROOM))
+    putAddress(this.#iovecWords, i * 4, this.#dataAt + BigInt(i * this.#stride + HEADROOM))
   }
 }
 
 /** Throws what is wrong if the C library, or the layout of its structures, is not as this file has it. */
 export function testRings(libc: Libc, fd: number, name: Buffer): void {
-  const send = new SendRing(libc, true)
+  const send = new SendRing(libc, { size: 64, names: true })
   const receive = new ReceiveRing(libc, { slot: 32, longest: 64, names: true })
   const tally: SendTally = { failed: 0, dropped: 0 }
   const texts = ['one', 'two, longer than a slot of thirty-two octets']

@@ -1,6 +1,6 @@
 /** The batched transport put together: the C library, tried out, a loop and the rings of a serving thread. */
 import { Batches } from '../listeners/batch.js'
-import { connectDgram } from '../listeners/dgram-client.js'
+import { Clients } from '../listeners/batch-client.js'
 import type { Transport } from '../transport.js'
 import { type Libc, loadLibc } from './libc.js'
 import { Loop } from './loop.js'
@@ -13,12 +13,14 @@ export async function makeBatchTransport(): Promise<Transport> {
   const libc = await loadLibc()
   tryOut(libc)
   const loop = await Loop.make(libc)
-  const batches = new Batches(libc, loop, process.env.CAIRNDNS_POISON === '1')
+  const poison = process.env.CAIRNDNS_POISON === '1'
+  const batches = new Batches(libc, loop, poison)
+  const clients = new Clients(libc, loop, poison)
   return {
     name: 'batch',
     clock: loop.clock,
     openDatagram: () => async (address, port, claim, handler) => batches.open(address, port, claim, handler),
-    connectDatagram: connectDgram,
+    connectDatagram: clients.connect,
     attend: () => loop.attend(),
     touch: () => loop.turn(),
     run: () => loop.run(),
