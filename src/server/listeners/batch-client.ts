@@ -138,9 +138,9 @@ class BatchClient implements DatagramSocket, Watched, Flushing {
     if (this.#closed) return
     this.#closed = true
     if (this.#fd < 0) return
-    this.flush()
     const fd = this.#fd
     this.#fd = -1
+    this.flush()
     this.#clients.loop.unwatch(fd)
     closeOwned(fd)
   }
