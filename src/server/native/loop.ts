@@ -167,9 +167,12 @@ export class Loop {
   }
 
   async #turnNode(): Promise<void> {
-    this.#turns--
     this.#turning = true
-    await turnOfNode()
+    do {
+      this.#turns--
+      await turnOfNode()
+    } while (this.#turns > 0)
+    this.#turns = 0
     this.#turning = false
     this.#lastTurn = performance.now()
     this.kept = this.asked = this.answered = this.replied = 0
