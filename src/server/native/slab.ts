@@ -177,6 +177,8 @@ export class SendRing {
   /** Receivers' addresses in words of 32 bits, `NAME_STRIDE` octets each. */
   readonly names: Int32Array
   count = 0
+  /** Messages of the last flush. */
+  #sent = 0
   readonly #libc: Libc
   readonly #data: Buffer
   readonly #names: Buffer
@@ -251,12 +253,14 @@ export class SendRing {
       onError?.(errno)
     }
     if (this.#long !== undefined) for (let i = 0; i < count; i++) this.#point(i)
+    this.#sent = count
     this.count = 0
   }
 
+  /** Fills what the last flush sent. */
   poison(): void {
-    this.#data.fill(POISON)
-    this.#names.fill(POISON)
+    this.#data.fill(POISON, 0, this.#sent * this.#stride)
+    this.#names.fill(POISON, 0, this.#sent * NAME_STRIDE)
   }
 
   /** The message of slot `i` is the slot's own again. */
