@@ -15,7 +15,12 @@ test.runIf(able)(
     try {
       const json = path.join(folder, 'report.json')
       const options = ['--only', 'miss', '--quick', '--seconds', '0.3', '--rates', '100', '--subjects', 'cairndns', '--no-build']
-      await promisify(execFile)(process.execPath, [path.join(root, 'test', 'bench', 'run.mjs'), ...options, '--json', json], { cwd: root })
+      // It ends with 1 if an answer was a SERVFAIL, as when a busy machine does not let the upstream run for long: the report is there all the same.
+      await promisify(execFile)(process.execPath, [path.join(root, 'test', 'bench', 'run.mjs'), ...options, '--json', json], {
+        cwd: root,
+      }).catch((error: Error & { code?: number }) => {
+        if (error.code !== 1 || !existsSync(json)) throw error
+      })
       const { results, versions } = JSON.parse(readFileSync(json, 'utf8'))
       expect(versions.Node).toBe(process.versions.node)
       expect(results).toMatchObject([{ workload: 'miss', pace: 'saturated', contestant: 'CairnDNS' }, { pace: 100 }])
