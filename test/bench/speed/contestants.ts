@@ -1,6 +1,7 @@
 /** The servers of one run, as processes: started with their configuration, asked until they answer rightly, stopped by pid. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import dgram from 'node:dgram'
+import { once } from 'node:events'
 import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
@@ -9,6 +10,7 @@ import type { Job, Message, Outcome } from './generator.js'
 import { pinned } from './machine.js'
 import type { Kind, Place, Role } from './peers.js'
 import type { Question, Workload } from './questions.js'
+import type { StreamPorts } from './streams.js'
 
 /** One column of the table: a kind of server, which program of it, and with what options. */
 export interface Contestant {
@@ -132,7 +134,8 @@ export class Generator {
 
   static async start(cores: string | undefined): Promise<Generator> {
     const [program, ...args] = pinned(cores, [process.execPath, path.join(import.meta.dirname, '..', 'run.mjs'), 'speed/generator.ts'])
-    const child = remember(spawn(program!, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] }))
+    // Advanced: figures that were not measured are NaN, which JSON does not have.
+    const child = remember(spawn(program!, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], serialization: 'advanced' }))
     const { upstream } = await heard(child, 'ready')
     return new Generator(child, upstream)
   }
@@ -145,6 +148,28 @@ export class Generator {
     const outcome = heard(this.#child, 'outcome')
     this.#child.send(job)
     return (await outcome).outcome
+  }
+
+  stop(): void {
+    if (this.#child.connected) this.#child.disconnect()
+  }
+}
+
+/** The upstream over TCP and TLS. */
+export class Streams {
+  readonly ports: StreamPorts
+  readonly #child: ChildProcess
+
+  private constructor(child: ChildProcess, ports: StreamPorts) {
+    this.#child = child
+    this.ports = ports
+  }
+
+  static async start(cores: string | undefined): Promise<Streams> {
+    const [program, ...args] = pinned(cores, [process.execPath, path.join(import.meta.dirname, '..', 'run.mjs'), 'speed/streams.ts'])
+    const child = remember(spawn(program!, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] }))
+    const [ports] = (await once(child, 'message')) as [StreamPorts]
+    return new Streams(child, ports)
   }
 
   stop(): void {

@@ -21,6 +21,8 @@ export interface Job {
   readonly seconds: number
   /** Before the measured span. */
   readonly warmUp: number
+  /** Sleeps for moments when there is nothing to do, for what shares its core; latencies are coarser then. */
+  readonly yields?: boolean
 }
 
 export interface Outcome {
@@ -57,8 +59,12 @@ const BATCH = 64
 /** So many under way on one socket of an open loop are too many: nobody answers any more. */
 const FLOOD = 16_384
 
+/** struct timespec: 50 µs. */
+const NAP = Buffer.from(new BigInt64Array([0n, 50_000n]).buffer)
+
 class Run implements Sink {
   readonly #job: Job
+  readonly #libc: Libc
   readonly #upstream: Upstream
   readonly #clients: Client[]
   readonly #histogram = new Histogram()
@@ -81,6 +87,7 @@ class Run implements Sink {
   #ended = 0
 
   constructor(libc: Libc, job: Job, upstream: Upstream, firstSerial: number) {
+    this.#libc = libc
     this.#job = job
     this.#upstream = upstream
     const set = questionsOf(job.workload)
@@ -111,6 +118,7 @@ class Run implements Sink {
       if (this.#ended === 0) this.#send(now)
       else if (now > this.#to + LOST_MS || this.#clients.every((client) => client.underWay === 0)) break
       this.#serveUpstream()
+      if (received === 0 && this.#job.yields === true) this.#libc.nanosleep(NAP, null)
       if (this.#turns % 256 === 0) for (const client of this.#clients) client.expire(now - LOST_MS)
     }
     for (const client of this.#clients) {
@@ -193,7 +201,7 @@ class Run implements Sink {
       stray: this.#stray,
       qps: (this.#answered / (this.#ended - this.#began)) * 1000,
       ...{ p50: at(0.5), p90: at(0.9), p99: at(0.99), p999: at(0.999) },
-      cpu: used === undefined ? Number.NaN : used / 1000 / this.#answered,
+      cpu: used === undefined || this.#answered === 0 ? Number.NaN : used / 1000 / this.#answered,
       user: user + system === 0 ? Number.NaN : user / (user + system),
       rss: after?.rss ?? Number.NaN,
       idle: this.#idle / Math.max(1, this.#turns),

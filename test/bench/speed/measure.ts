@@ -1,11 +1,11 @@
 /** Runs the workloads against the field: all servers of a group stand, and are asked in turn, in another order each round. */
 import { Api } from '../subject.js'
-import { type Contestant, Generator, Server } from './contestants.js'
+import { type Contestant, Generator, Server, Streams } from './contestants.js'
 import type { Outcome } from './generator.js'
 import { coresFor } from './machine.js'
 import type { Options } from './options.js'
-import { type Role, roleOf } from './peers.js'
-import { questionsOf, type Workload } from './questions.js'
+import { isForwarder, type Role, roleOf } from './peers.js'
+import { questionsOf, STREAM_WORKLOADS, type Workload } from './questions.js'
 
 /** What a workload is asked at: 'saturated', or questions a second. */
 export type Pace = 'saturated' | number
@@ -17,6 +17,11 @@ export interface Measured {
   /** One a round. */
   readonly outcomes: readonly Outcome[]
 }
+
+const isStream = (workload: Workload): boolean => (STREAM_WORKLOADS as readonly Workload[]).includes(workload)
+/** The upstream of streams shares the generator's core, and so does not saturate a server. */
+const STREAM_RATE = 2000
+const pacesOf = (workload: Workload, { rates }: Options): readonly Pace[] => (isStream(workload) ? [STREAM_RATE] : ['saturated', ...rates])
 
 /** A rate is asked only of those that answered this much more when saturated. */
 const ROOM = 1.15
@@ -50,14 +55,16 @@ interface Context {
 async function group(role: Role, workloads: readonly Workload[], context: Context): Promise<Measured[]> {
   const { field, generator, say } = context
   const taking = field.filter((contestant) => workloads.some((workload) => contestant.workloads.includes(workload)))
-  const api = role === 'forwarder' ? undefined : await Api.start('speed')
+  const api = isForwarder(role) ? undefined : await Api.start('speed')
+  const streams = role === 'forwarder-tcp' || role === 'forwarder-tls' ? await Streams.start(coresFor(1).generator) : undefined
+  const upstream = streams === undefined ? generator.upstream : streams.ports[role === 'forwarder-tcp' ? 'tcp' : 'tls']
   const servers: Server[] = []
   try {
-    for (const contestant of taking) servers.push(await Server.start(contestant, role, { upstream: generator.upstream, api: api?.url }))
+    for (const contestant of taking) servers.push(await Server.start(contestant, role, { upstream, api: api?.url }))
     const results: Measured[] = []
     const failed = new Set<Server>()
     for (const workload of workloads) {
-      const standing = servers.filter(({ contestant }) => contestant.workloads.includes(workload))
+      const standing = servers.filter((server) => server.contestant.workloads.includes(workload) && !failed.has(server))
       const probe = questionsOf(workload).questions.find(({ answers }) => answers > 0) ?? questionsOf(workload).questions[0]!
       for (const server of standing)
         await server.answers(probe).catch((error: Error) => {
@@ -71,6 +78,7 @@ async function group(role: Role, workloads: readonly Workload[], context: Contex
   } finally {
     await Promise.all(servers.map((server) => server.stop()))
     api?.stop()
+    streams?.stop()
   }
 }
 
@@ -78,8 +86,9 @@ async function workloadRuns(workload: Workload, servers: readonly Server[], cont
   const { options } = context
   for (const server of servers) await warm(workload, server, context)
   const results: Measured[] = []
-  for (const pace of ['saturated', ...options.rates] as const) {
+  for (const pace of pacesOf(workload, options)) {
     const able = servers.filter(({ contestant: { label } }) => {
+      if (isStream(workload)) return true
       const saturated = results.find((result) => result.contestant === label && result.pace === 'saturated')
       return pace === 'saturated' || Math.max(...saturated!.outcomes.map(({ qps }) => qps)) > pace * ROOM
     })
@@ -93,7 +102,8 @@ async function warm(workload: Workload, server: Server, context: Context): Promi
   const enough = context.options.seconds < 1 ? 0 : WARM_ANSWERS
   let answered = 0
   for (let i = 0; i < WARM_TIMES && answered <= enough; i++) {
-    const outcome = await run(workload, 'saturated', server, context, { warmUp: 0, seconds: WARM_SECONDS })
+    const pace = isStream(workload) ? STREAM_RATE : 'saturated'
+    const outcome = await run(workload, pace, server, context, { warmUp: 0, seconds: WARM_SECONDS })
     answered += outcome.answered
   }
 }
@@ -125,6 +135,7 @@ const run = (
     sockets: context.options.sockets,
     seconds: span.seconds,
     warmUp: span.warmUp,
+    yields: isStream(workload),
   })
 
 /** Whoever was first is last in the next round. */

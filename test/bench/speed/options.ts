@@ -1,6 +1,6 @@
 /** The options of the speed benches. */
 import { parseArgs } from 'node:util'
-import { WORKLOADS, type Workload } from './questions.js'
+import { STREAM_WORKLOADS, WORKLOADS, type Workload } from './questions.js'
 
 export interface Options {
   readonly rounds: number
@@ -46,12 +46,13 @@ const SPEC = {
   json: { type: 'string' },
 } as const
 
+const ALL: readonly Workload[] = [...WORKLOADS, ...STREAM_WORKLOADS]
+
 /** Throws for what no bench understands. */
 export function optionsOf(args: readonly string[], workloads: readonly Workload[] = WORKLOADS): Options {
   const { values } = parseArgs({ args: [...args], options: SPEC })
   const chosen = (values.only?.split(',') ?? workloads) as Workload[]
-  for (const workload of chosen)
-    if (!WORKLOADS.includes(workload)) throw new Error(`no workload "${workload}"; there are ${WORKLOADS.join(', ')}`)
+  for (const workload of chosen) if (!ALL.includes(workload)) throw new Error(`no workload "${workload}"; there are ${ALL.join(', ')}`)
   const number = (name: string, text: string): number => {
     const value = Number(text)
     if (!(value > 0)) throw new Error(`--${name} takes a number above 0, not "${text}"`)

@@ -1,12 +1,21 @@
 /** The servers that can be measured: how each is started, and the configuration that makes it answer the same. */
+import { CA } from '../../fakes/certificate.js'
 import { clusterAddress, headlessAddress, headlessName, namespaceName, serviceName } from '../cluster.js'
 import { find, versionOf } from './machine.js'
-import { CLUSTER_SIZE, HEADLESS, HEADLESS_ENDPOINTS, type Workload } from './questions.js'
+import { CLUSTER_SIZE, HEADLESS, HEADLESS_ENDPOINTS, WORKLOADS, type Workload } from './questions.js'
 
-/** What a configuration is for: the whole of a cluster's DNS, nothing but forwarding, or the first with cloud_ndots. */
-export type Role = 'cluster' | 'forwarder' | 'ndots'
+/** What a configuration is for: the whole of a cluster's DNS, the same with cloud_ndots, or nothing but forwarding, over UDP, TCP or TLS. */
+export type Role = 'cluster' | 'ndots' | 'forwarder' | 'forwarder-tcp' | 'forwarder-tls'
 
-export const roleOf = (workload: Workload): Role => (workload === 'miss' ? 'forwarder' : workload === 'ndots' ? 'ndots' : 'cluster')
+const ROLES: Partial<Record<Workload, Role>> = {
+  miss: 'forwarder',
+  'miss-tcp': 'forwarder-tcp',
+  'miss-tls': 'forwarder-tls',
+  ndots: 'ndots',
+}
+
+export const roleOf = (workload: Workload): Role => ROLES[workload] ?? 'cluster'
+export const isForwarder = (role: Role): boolean => role.startsWith('forwarder')
 
 export interface Place {
   readonly role: Role
@@ -33,28 +42,34 @@ export interface Kind {
 
 const CLUSTER: readonly Workload[] = ['cluster', 'headless', 'nxdomain']
 const FORWARDING: readonly Workload[] = [...CLUSTER, 'hit', 'miss', 'mix']
+const STREAMS: readonly Workload[] = ['miss-tcp', 'miss-tls']
 
 const loopback = ({ ipv6 }: Place): string[] => ['127.0.0.1', ...(ipv6 ? ['::1'] : [])]
 
 /** The usual Corefile of a cluster, or the least that forwards and is watched. */
 export function corefile(place: Place): string {
   const { role, port, spare, upstream, api } = place
-  const body =
-    role === 'forwarder'
-      ? [`prometheus 127.0.0.1:${spare[0]}`, `forward . 127.0.0.1:${upstream}`]
-      : [
-          `health 127.0.0.1:${spare[1]}`,
-          `ready 127.0.0.1:${spare[2]}`,
-          `kubernetes cluster.local in-addr.arpa ip6.arpa {\n        endpoint ${api}\n        pods insecure\n        fallthrough in-addr.arpa ip6.arpa\n        ttl 30\n    }`,
-          `prometheus 127.0.0.1:${spare[0]}`,
-          ...(role === 'ndots' ? [`cloud_ndots {\n        domains example\n    }`] : []),
-          `forward . 127.0.0.1:${upstream}`,
-          'cache 30',
-          'loop',
-          'reload',
-          'loadbalance',
-        ]
+  const body = isForwarder(role)
+    ? [`prometheus 127.0.0.1:${spare[0]}`, forwardLine(place)]
+    : [
+        `health 127.0.0.1:${spare[1]}`,
+        `ready 127.0.0.1:${spare[2]}`,
+        `kubernetes cluster.local in-addr.arpa ip6.arpa {\n        endpoint ${api}\n        pods insecure\n        fallthrough in-addr.arpa ip6.arpa\n        ttl 30\n    }`,
+        `prometheus 127.0.0.1:${spare[0]}`,
+        ...(role === 'ndots' ? [`cloud_ndots {\n        domains example\n    }`] : []),
+        `forward . 127.0.0.1:${upstream}`,
+        'cache 30',
+        'loop',
+        'reload',
+        'loadbalance',
+      ]
   return `.:${port} {\n    bind ${loopback(place).join(' ')}\n    errors\n${body.map((line) => `    ${line}\n`).join('')}}\n`
+}
+
+function forwardLine({ role, upstream, folder }: Place): string {
+  if (role === 'forwarder-tcp') return `forward . 127.0.0.1:${upstream} {\n        force_tcp\n    }`
+  if (role !== 'forwarder-tls') return `forward . 127.0.0.1:${upstream}`
+  return `forward . tls://127.0.0.1:${upstream} {\n        tls ${folder}/ca.pem\n        tls_servername dns.example\n    }`
 }
 
 const corefileArgs = ({ folder }: Place): string[] => ['-conf', `${folder}/Corefile`]
@@ -80,8 +95,8 @@ export const OURS: Kind = {
   name: 'CairnDNS',
   program: process.execPath,
   versionFlag: '-v',
-  workloads: ['cluster', 'headless', 'hit', 'miss', 'nxdomain', 'ndots', 'mix'],
-  files: (place) => ({ Corefile: corefile(place) }),
+  workloads: [...WORKLOADS, ...STREAMS],
+  files: (place) => ({ Corefile: corefile(place), 'ca.pem': CA }),
   args: corefileArgs,
 }
 
@@ -90,16 +105,16 @@ export const PEERS: readonly Kind[] = [
     name: 'CoreDNS',
     program: 'coredns',
     versionFlag: '-version',
-    workloads: FORWARDING,
-    files: (place) => ({ Corefile: corefile(place) }),
+    workloads: [...FORWARDING, ...STREAMS],
+    files: (place) => ({ Corefile: corefile(place), 'ca.pem': CA }),
     args: corefileArgs,
   },
   {
     name: 'Unbound',
     program: 'unbound',
     versionFlag: '-V',
-    workloads: FORWARDING,
-    files: (place) => ({ 'unbound.conf': unbound(place) }),
+    workloads: [...FORWARDING, ...STREAMS],
+    files: (place) => ({ 'unbound.conf': unbound(place), 'ca.pem': CA }),
     args: ({ folder }) => ['-d', '-c', `${folder}/unbound.conf`],
   },
   {
@@ -130,9 +145,8 @@ export const PEERS: readonly Kind[] = [
 
 function unbound(place: Place): string {
   const { port, upstream, folder, role } = place
-  const names = role === 'forwarder' ? '' : [...hosts()].map(([name, address]) => `  local-data: "${name}. 30 IN A ${address}"\n`).join('')
-  const zone =
-    role === 'forwarder' ? '' : `  local-zone: "cluster.local." static\n  local-data: "cluster.local. 30 IN SOA ${SOA}"\n${names}`
+  const names = isForwarder(role) ? '' : [...hosts()].map(([name, address]) => `  local-data: "${name}. 30 IN A ${address}"\n`).join('')
+  const zone = isForwarder(role) ? '' : `  local-zone: "cluster.local." static\n  local-data: "cluster.local. 30 IN SOA ${SOA}"\n${names}`
   return `server:
   directory: "${folder}"
   chroot: ""
@@ -148,9 +162,12 @@ ${loopback(place)
   so-rcvbuf: 4m
   do-not-query-localhost: no
   module-config: "iterator"
+  tls-cert-bundle: "${folder}/ca.pem"
 ${zone}forward-zone:
   name: "."
-  forward-addr: 127.0.0.1@${upstream}
+  forward-addr: 127.0.0.1@${upstream}${role === 'forwarder-tls' ? '#dns.example' : ''}
+  forward-tcp-upstream: ${role === 'forwarder-tcp' ? 'yes' : 'no'}
+  forward-tls-upstream: ${role === 'forwarder-tls' ? 'yes' : 'no'}
 remote-control:
   control-enable: no
 `

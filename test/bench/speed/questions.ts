@@ -4,7 +4,9 @@ import { randomFrom, shuffled, zipf } from '../../support/random.js'
 import { headlessName, namespaceName, serviceName } from '../cluster.js'
 
 export const WORKLOADS = ['cluster', 'headless', 'hit', 'miss', 'nxdomain', 'ndots', 'mix'] as const
-export type Workload = (typeof WORKLOADS)[number]
+/** Misses whose upstream is asked over streams. */
+export const STREAM_WORKLOADS = ['miss-tcp', 'miss-tls'] as const
+export type Workload = (typeof WORKLOADS)[number] | (typeof STREAM_WORKLOADS)[number]
 
 export interface Question {
   readonly wire: Buffer
@@ -70,7 +72,7 @@ export function questionsOf(workload: Workload): QuestionSet {
       randomFrom(1),
     ),
   )
-  return { questions, order, unique: workload === 'miss', ipv6: false }
+  return { questions, order, unique: workload.startsWith('miss'), ipv6: false }
 }
 
 function plain(workload: Exclude<Workload, 'mix'>): Question[] {
@@ -82,6 +84,8 @@ function plain(workload: Exclude<Workload, 'mix'>): Question[] {
     case 'hit':
       return each(NAMES, (i) => a(external(i)))
     case 'miss':
+    case 'miss-tcp':
+    case 'miss-tls':
       return each(20, (i) => a(`00000000.miss.corp${i}.example.`))
     case 'nxdomain':
       return each(NAMES, (i) => a(`missing-${i}.${namespaceName(i)}.svc.cluster.local.`, NXDOMAIN, 0))
