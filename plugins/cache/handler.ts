@@ -29,6 +29,13 @@ interface Outcome {
   readonly shared: boolean
 }
 
+/** A question on its way behind the cache. */
+class Flight {
+  reply!: Promise<Reply>
+  /** There once `reply` is. */
+  outcome: Outcome | undefined = undefined
+}
+
 /** `refresh`: an expired entry is there, so only what is better than it is kept. */
 type Purpose = 'answer' | 'refresh'
 
@@ -139,7 +146,7 @@ export class Cache implements Plugin {
     if (slot?.flight !== undefined && this.#options.coalesce)
       return (this.#ask(query, next, slot, 'answer') as Promise<Outcome>).then(replyIn)
     const result = this.#begin(query, next, 'answer')
-    if (isPromise(result)) return this.#await(query, result, 'answer').then(replyIn)
+    if (isPromise(result)) return this.#fly(query, result, 'answer').reply
     // What every question about the cluster comes to.
     if (isMessage(result) && result.live) return this.#passLive(result, slot)
     return this.#settle(query, result, 'answer').reply
@@ -148,13 +155,14 @@ export class Cache implements Plugin {
   /** Asks, or waits for the one who is asking already. */
   #ask(query: Query, next: Handler, slot: Slot | undefined, purpose: Purpose): Outcome | Promise<Outcome> {
     const flight = slot?.flight
-    if (flight !== undefined && this.#options.coalesce) return this.#join(query, next, flight.outcome as Promise<Outcome>, purpose)
+    if (flight !== undefined && this.#options.coalesce) return this.#join(query, next, flight as Flight, purpose)
     return this.#lead(query, next, purpose)
   }
 
   /** Each who waits gets a reply of its own; what is not for others sends it on its own way. */
-  #join(query: Query, next: Handler, outcome: Promise<Outcome>, purpose: Purpose): Promise<Outcome> {
-    return outcome.then((led) => {
+  #join(query: Query, next: Handler, flight: Flight, purpose: Purpose): Promise<Outcome> {
+    return flight.reply.then(() => {
+      const led = flight.outcome!
       if (!led.shared || !isMessage(led.reply)) return this.#alone(query, next, purpose)
       const reply = led.captured === undefined ? led.reply.as(query.message, led.reply.flags) : replyOf(led.captured, query)
       return { ...led, reply }
@@ -169,7 +177,9 @@ export class Cache implements Plugin {
 
   #lead(query: Query, next: Handler, purpose: Purpose): Outcome | Promise<Outcome> {
     const result = this.#begin(query, next, purpose)
-    return isPromise(result) ? this.#await(query, result, purpose) : this.#settle(query, result, purpose)
+    if (!isPromise(result)) return this.#settle(query, result, purpose)
+    const flight = this.#fly(query, result, purpose)
+    return flight.reply.then(() => flight.outcome!)
   }
 
   /** Asks on, with AD=1 so that one answer serves clients with and without it (RFC 6840 §5.7). */
@@ -183,30 +193,36 @@ export class Cache implements Plugin {
     }
   }
 
-  #await(query: Query, result: Promise<Reply>, purpose: Purpose): Promise<Outcome> {
-    const outcome = result.then(
-      (reply) => this.#settle(query, reply, purpose),
+  /** Waits for what comes, keeps it, and lets others join until it is there. */
+  #fly(query: Query, result: Promise<Reply>, purpose: Purpose): Flight {
+    const slot = query.type === TYPE.AXFR || query.type === TYPE.IXFR ? undefined : this.#store!.claim(query)
+    const flight = new Flight()
+    const leads = slot !== undefined && slot.flight === undefined
+    if (leads) slot.flight = flight
+    flight.reply = result.then(
+      (reply) => {
+        try {
+          flight.outcome = this.#settle(query, reply, purpose)
+          return flight.outcome.reply
+        } finally {
+          if (leads) this.#land(slot, flight)
+        }
+      },
       (error) => {
-        this.#keepFailure(query, error, purpose)
+        try {
+          this.#keepFailure(query, error, purpose)
+        } finally {
+          if (leads) this.#land(slot, flight)
+        }
         throw error
       },
     )
-    return query.type === TYPE.AXFR || query.type === TYPE.IXFR ? outcome : this.#fly(query, outcome)
+    return flight
   }
 
-  /** Lets others join until the outcome is there. */
-  #fly(query: Query, outcome: Promise<Outcome>): Promise<Outcome> {
-    const store = this.#store!
-    const slot = store.claim(query)
-    if (slot.flight !== undefined) return outcome
-    const flight = { outcome }
-    slot.flight = flight
-    const land = (): void => {
-      if (slot.flight === flight) slot.flight = undefined
-      store.release(slot)
-    }
-    outcome.then(land, land)
-    return outcome
+  #land(slot: Slot, flight: Flight): void {
+    if (slot.flight === flight) slot.flight = undefined
+    this.#store!.release(slot)
   }
 
   #settle(query: Query, reply: Reply, purpose: Purpose): Outcome {

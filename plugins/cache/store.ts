@@ -73,18 +73,13 @@ export class Slot {
   success: Entry | undefined = undefined
   denial: Entry | undefined = undefined
   /** Set while the question is being asked behind the cache. */
-  flight: Flight | undefined = undefined
+  flight: object | undefined = undefined
 
   constructor(key: string, kind: number) {
     this.key = key
     this.kind = kind
     this.hash = hashOf(key, kind)
   }
-}
-
-/** A query on its way, and those who wait for it. What it brings is the handler's business. */
-export interface Flight {
-  readonly outcome: Promise<unknown>
 }
 
 /** Number of the map for this kind of question: small (and so cheap) for class IN. */
