@@ -77,7 +77,6 @@ function addresses(
   const step = 12 + size
   const end = start + count * step
   if (size === 0 || end > length) return undefined
-  const ttls: number[] = []
   const first = long(bytes, offset + start + 6)
   let lowest = first
   let mixed = false
@@ -88,13 +87,30 @@ function addresses(
     const ttl = long(bytes, from + 6)
     if (ttl !== first) mixed = true
     if (ttl < lowest) lowest = ttl
-    ttls.push(at + 6)
   }
+  return { kind: 'positive', end, hasOpt: additionals === 1, lowest, layout: layoutFor(start, count, size, mixed) }
+}
+
+/** Names of equal length with equally many addresses have one layout: a cache has thousands of the same. Some hundred in practice. */
+const layouts = new Map<number, Layout>()
+const MOST_SHARED = 16
+
+function layoutFor(start: number, count: number, size: number, mixed: boolean): Layout {
+  if (count > MOST_SHARED) return makeLayout(start, count, size, mixed)
+  const key = ((start * 32 + count) * 32 + size) * 2 + (mixed ? 1 : 0)
+  let layout = layouts.get(key)
+  if (layout === undefined) {
+    layout = makeLayout(start, count, size, mixed)
+    layouts.set(key, layout)
+  }
+  return layout
+}
+
+function makeLayout(start: number, count: number, size: number, mixed: boolean): Layout {
+  const ttls = Array.from({ length: count }, (_, i) => start + i * (12 + size) + 6)
   // Records of one set with several TTLs (RFC 2181 §5.2) are not shuffled on their octets.
-  const swappable = count > 1 && !mixed
-  const data = swappable ? ttls.map((at) => at + 6) : NONE
-  const layout = { ttls, addresses: data, addressSize: swappable ? size : 0, mixed, full: undefined }
-  return { kind: 'positive', end, hasOpt: additionals === 1, lowest, layout }
+  if (mixed || count < 2) return { ttls, addresses: NONE, addressSize: 0, mixed, full: undefined }
+  return { ttls, addresses: ttls.map((at) => at + 6), addressSize: size, mixed, full: undefined }
 }
 
 const NONE: readonly number[] = []
