@@ -168,7 +168,10 @@ export const bareEdns = (extendedRcode: number, options: Edns['options']): Edns 
 export function capLive(reply: Message, options: CacheOptions): Message {
   const limits = reply.count(1) === 0 ? options.denial : options.success
   // Out of kept octets they all have one.
-  if (reply.ttl >= limits.minTtl && reply.ttl <= limits.maxTtl) return reply
+  return reply.ttl >= limits.minTtl && reply.ttl <= limits.maxTtl ? reply : capRecords(reply, limits)
+}
+
+function capRecords(reply: Message, limits: Limits): Message {
   let lowest = limits.maxTtl
   let highest = 0
   const look = (ttl: number): void => {
