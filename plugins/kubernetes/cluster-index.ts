@@ -5,7 +5,7 @@
 import type { Replica } from '../../src/plugins/contract.js'
 import { packedAt, packedCount, packedIndexOf } from './address.js'
 import { AddressTable } from './address-table.js'
-import { bySlice, Interner, isLabel, PodEntry, SERVICE, ServiceEntry, Slice } from './entries.js'
+import { bySlice, Interner, isLabel, LabelledPod, PodEntry, SERVICE, ServiceEntry, Slice } from './entries.js'
 import type { ClusterRecord, ObjectDelete, PodPut, ServiceImportPut, ServicePut, SlicePut, StateRecord } from './objects.js'
 
 type Tree<T> = Map<string, Map<string, T>>
@@ -173,7 +173,7 @@ export class ClusterIndex {
   #putPod(record: PodPut): void {
     const namespace = this.#interner.text(record.namespace.toLowerCase())
     this.#removePod(namespace, record.name)
-    const pod = new PodEntry(record, namespace)
+    const pod = record.labels === undefined ? new PodEntry(record, namespace) : new LabelledPod(record, namespace, record.labels)
     if (pod.octets === '') return
     branch(this.#pods, namespace).set(pod.name, pod)
     this.#podAddresses.add(pod.octets, pod)

@@ -166,17 +166,41 @@ function labelsOrNone(list: readonly string[] | undefined, pick: Pick): readonly
 
 export const isLabel = (text: string): boolean => text.length > 0 && text.length <= 63 && /^[\x21-\x7e]+$/.test(text)
 
+/** A pod takes 180 octets of a serving thread, and there may be 100,000 of them: hence the number, where a string takes 24 more. */
 export class PodEntry {
   readonly namespace: string
   readonly name: string
-  readonly octets: string
-  readonly labels: Readonly<Record<string, string>> | undefined
+  /** An IPv4 address as a number, an IPv6 address as its octets; "" for what is no address. */
+  readonly #address: number | string
   slot = -1
+
   constructor(record: PodPut, namespace: string) {
     this.namespace = namespace
     this.name = record.name
-    this.octets = octetsOf(record.address)
-    this.labels = record.labels
+    const octets = octetsOf(record.address)
+    this.#address = octets.length === 4 ? Buffer.from(octets, 'latin1').readInt32BE(0) : octets
+  }
+
+  get octets(): string {
+    const address = this.#address
+    if (typeof address === 'string') return address
+    return String.fromCharCode(address >>> 24, (address >>> 16) & 255, (address >>> 8) & 255, address & 255)
+  }
+  get labels(): Readonly<Record<string, string>> | undefined {
+    return undefined
+  }
+}
+
+export class LabelledPod extends PodEntry {
+  readonly #labels: Readonly<Record<string, string>>
+
+  constructor(record: PodPut, namespace: string, labels: Readonly<Record<string, string>>) {
+    super(record, namespace)
+    this.#labels = labels
+  }
+
+  override get labels(): Readonly<Record<string, string>> {
+    return this.#labels
   }
 }
 
