@@ -6,7 +6,7 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { rcodeName } from '../../src/dns/index.js'
-import { FakeUpstream, silent } from '../fakes/upstream.js'
+import { FakeUpstream, reply, silent } from '../fakes/upstream.js'
 import { udp } from '../support/client.js'
 import { freePorts, type Running, run, until } from '../support/process.js'
 import { metricSum, outcomes, shout, threadFiles } from '../support/threads.js'
@@ -32,7 +32,11 @@ async function start(text: string, files: Readonly<Record<string, string>> = {})
 }
 
 test('max_concurrent holds over all threads together', async () => {
-  upstream = await FakeUpstream.start(silent)
+  let release = (): void => undefined
+  const gate = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  upstream = await FakeUpstream.start((asked) => gate.then(() => reply(asked)))
   await start(`forward . ${upstream.address} {\n  max_concurrent 5\n  max_fails 0\n }`)
   const clients = await Promise.all(Array.from({ length: 16 }, () => udp(port)))
   let refused = 0
@@ -48,8 +52,9 @@ test('max_concurrent holds over all threads together', async () => {
     () => `${refused} of 16 were refused`,
   )
   expect(await metricSum(metricsPort, 'coredns_forward_max_concurrent_rejects_total')).toBe(11)
+  release()
+  await Promise.all(waiting)
   for (const client of clients) client.close()
-  void Promise.allSettled(waiting)
 })
 
 test('one thread probes a dead upstream, and all know when it is back', async () => {

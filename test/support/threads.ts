@@ -45,7 +45,7 @@ export async function outcomes(
 ): Promise<string[]> {
   const clients = await Promise.all(Array.from({ length: count }, connect))
   try {
-    const asked = clients.map((client) => client.ask(name, type).then(text, (error: Error) => error.message))
+    const asked = clients.map((client) => client.ask(name, type, { ms: 2000 }).then(text, (error: Error) => error.message))
     return [...new Set(await Promise.all(asked))].sort()
   } finally {
     for (const client of clients) client.close()

@@ -21,7 +21,7 @@ export class Sharing {
   #loading: Promise<void> | undefined
 
   /** `node`: whether Node itself knows the option. */
-  constructor(loadLibc: () => Promise<Libc>, node: boolean = knowsReusePort(process.versions.node)) {
+  constructor(loadLibc: () => Promise<Libc>, node: boolean = knowsReusePort(process.versions.node, process.platform)) {
     this.#loadLibc = loadLibc
     this.#node = node
   }
@@ -54,7 +54,10 @@ export class Sharing {
     return { reusePort: true }
   }
 
-  /** Changes what a socket that was taken so is open to. Rejects where that is too late. */
+  /**
+   * Changes what a socket that was taken so is open to. Rejects where that is too late. Of a TCP port the kernel remembers that it was
+   * shared: who asks to join could still; a server that wants it alone can't.
+   */
   async set(taken: Taken, socket: Server | Socket, on: boolean): Promise<void> {
     if ('reusePort' in taken && taken.reusePort) return
     const fd = 'fd' in taken ? taken.fd : descriptorOf(socket)
@@ -67,9 +70,13 @@ export class Sharing {
   }
 }
 
+/** Where the option spreads what comes; elsewhere Node refuses it. */
+const PLATFORMS: ReadonlySet<string> = new Set(['linux', 'freebsd', 'dragonfly', 'sunos', 'aix'])
+
 /** 22.12 and 23.1 brought it. */
-export function knowsReusePort(version: string): boolean {
+export function knowsReusePort(version: string, platform: string): boolean {
   const [major = 0, minor = 0] = version.split('.').map(Number)
+  if (!PLATFORMS.has(platform)) return false
   return major > 23 || (major === 23 && minor >= 1) || (major === 22 && minor >= 12)
 }
 
