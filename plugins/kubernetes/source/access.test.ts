@@ -161,6 +161,16 @@ describe('kubeconfig', () => {
     await until((await run({ kind: 'kubeconfig', file: path, context: '' })).synced)
   })
 
+  it('shows the token of an OIDC user', async () => {
+    const server = await api({ key: KEY, cert: CERT })
+    const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+    const token = `${part({ alg: 'none' })}.${part({ exp: Math.floor(Date.now() / 1000) + 3600 })}.signature`
+    server.faults.token = token
+    const user = { 'auth-provider': { name: 'oidc', config: { 'id-token': token, 'client-id': 'dns' } } }
+    const path = file('config', config(server.url, user, { 'certificate-authority-data': base64(CA) }))
+    await until((await run({ kind: 'kubeconfig', file: path, context: '' })).synced)
+  })
+
   it.each([
     ['two', /context "two" does not exist/],
     ['lost', /context "lost" names no cluster/],
