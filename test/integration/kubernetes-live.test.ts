@@ -133,6 +133,23 @@ it('noendpoints asks for no endpoints and denies headless services', async () =>
   expect(api.asked(/endpointslices/)).toBe(0)
 })
 
+it('logs "-" for the client pod where pods are not watched', async () => {
+  const api = await fakeApi()
+  const log = 'metadata\n log . "client {/kubernetes/client-namespace} of {/kubernetes/namespace}"'
+  const { query, logs } = await serve(corefile(api, 'pods insecure', log))
+  expect((await query('web.ns1.svc.cluster.local.')).rcode).toBe(0)
+  await until(() => logs.some((line) => line.includes('client - of ns1')))
+})
+
+it('can be scraped after questions for names that are no UTF-8', async () => {
+  const api = await fakeApi()
+  const { query, metrics } = await serve(corefile(api, '', 'prometheus 127.0.0.1:0'))
+  for (const name of ['\\255', 'a\\192\\128b']) expect((await query(`${name}.ns1.svc.cluster.local.`)).rcode).toBe(3)
+  const text = await metrics()
+  expect(text).toMatch(/coredns_dns_responses_total\{.*rcode="NXDOMAIN".*\} 2\n/)
+  expect(text).toMatch(/coredns_kubernetes_rest_client_requests_total\{/)
+})
+
 it('never denies an endpoint that stays while its slices are written over', async () => {
   const api = await fakeApi()
   const address = (i: number) => `10.2.${i >> 8}.${i & 255}`
