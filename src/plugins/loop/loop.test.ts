@@ -1,8 +1,7 @@
-import { createSocket } from 'node:dgram'
-import { once } from 'node:events'
 import { afterEach, describe, expect, it } from 'vitest'
 import forward from '../../../plugins/forward/index.js'
 import { FakeUpstream, reply } from '../../../test/fakes/upstream.js'
+import { freePorts } from '../../../test/support/process.js'
 import { answering, ServingHarness } from '../../../test/support/serving.js'
 import { ask, opt, udp } from '../../../test/support/wire.js'
 import { parseCorefile } from '../../corefile/index.js'
@@ -161,14 +160,8 @@ describe('in a server', () => {
     for (const thing of open.splice(0).reverse()) await thing.stop()
   })
 
-  async function freePort(): Promise<number> {
-    const socket = createSocket('udp4')
-    socket.bind(0, '127.0.0.1')
-    await once(socket, 'listening')
-    const { port } = socket.address()
-    socket.close()
-    return port
-  }
+  // Not one that the system picks for connections of other tests meanwhile.
+  const freePort = async (): Promise<number> => (await freePorts(1))[0]!
   const until = async (condition: () => boolean): Promise<void> => {
     while (!condition()) await new Promise((resolve) => setTimeout(resolve, 10))
   }
@@ -200,5 +193,46 @@ describe('in a server', () => {
     relay.asked = []
     for (let i = 0; i < 10; i++) expect(Message.view((await udp(port, ask('www.example.org.')))!).rcode).toBe(RCODE.NOERROR)
     expect([relay.count('www'), good.count('www')]).toEqual([0, 10])
+  })
+})
+
+describe('with several serving threads', () => {
+  /** Guards of several threads on one line. */
+  function guards(count: number): Guard[] {
+    const listeners: { key: string; receive: (value: unknown) => void; index: number }[] = []
+    return Array.from({ length: count }, (_, index) =>
+      guard('loop', {
+        thread: { index, count },
+        counterparts: (key: string, receive: (value: unknown) => void) => {
+          listeners.push({ key, receive, index })
+          const tell = (value: unknown) => {
+            for (const other of listeners) if (other.index !== index && other.key === key) other.receive(structuredClone(value))
+          }
+          return { tell, close: () => undefined }
+        },
+      }),
+    )
+  }
+
+  it('the first asks, a question that comes back to another is seen, and all switch the nameserver off', async () => {
+    const [first, second] = guards(2) as [Guard, Guard]
+    first.forward.answer = async (name) => void expect(second.come(name)).toBe(true)
+    await second.pass(400)
+    expect(second.forward.asked).toEqual([])
+    await first.pass(400)
+    expect(first.forward.asked).toHaveLength(3)
+    for (const { forward: fake } of [first, second]) expect([...fake.off.keys()]).toEqual(['127.0.0.53:53'])
+    expect(second.context.log.lines).toEqual([])
+    first.forward.answer = async () => undefined
+    await first.pass(40_000)
+    for (const { forward: fake } of [first, second]) expect(fake.off.size).toBe(0)
+  })
+
+  it('a name that nobody asks for is none of ours in any thread', async () => {
+    const [first, second] = guards(2) as [Guard, Guard]
+    await first.pass(5_000)
+    expect(first.forward.asked).toHaveLength(1)
+    expect(second.come(first.forward.asked[0]!)).toBe(false)
+    expect(second.come(Name.parse('1.2.'))).toBe(false)
   })
 })
