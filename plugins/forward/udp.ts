@@ -13,6 +13,13 @@ const MAX_QUERIES = 1024
 /** More sockets make a forger's guess harder; beyond some they only cost descriptors. */
 const MAX_SOCKETS = 8
 
+/**
+ * Questions that come in the same moment share a socket, so that they leave, and their answers come, by few system calls. Short enough that
+ * a forger who makes us ask much at once learns nothing that helps: one port among all, as before.
+ */
+const RUN_MS = 0.3
+const LONGEST_RUN = 8
+
 /** The reply repeats the question in other letter case than it was asked: forged, or an upstream that can't; TCP will tell. */
 export const CASE_MISMATCH: Error = new Error('reply in other letter case')
 
@@ -40,6 +47,10 @@ export class UdpPool {
   readonly #limit: number
   #sockets: UdpSocket[] = []
   readonly #retired = new Set<UdpSocket>()
+  /** The socket of the questions that come now, since when, and how many they are. */
+  #picked: UdpSocket | undefined
+  #runBegan = 0
+  #run = 0
 
   constructor(options: PoolOptions) {
     this.#options = options
@@ -51,7 +62,20 @@ export class UdpPool {
   }
 
   ask(ask: Ask): void {
-    this.#pick(ask.began).send(ask)
+    this.#current(ask.began).send(ask)
+  }
+
+  #current(now: number): UdpSocket {
+    const picked = this.#picked
+    if (picked !== undefined && !picked.retired && this.#run < LONGEST_RUN && now - this.#runBegan < RUN_MS && !this.#worn(picked, now)) {
+      this.#run++
+      this.#options.used(true)
+      return picked
+    }
+    this.#run = 1
+    this.#runBegan = now
+    this.#picked = this.#pick(now)
+    return this.#picked
   }
 
   /** Closes what has had its time. Called now and then. */
@@ -114,7 +138,7 @@ class UdpSocket {
   readonly pending = new Pending()
   readonly opened: number
   queries = 0
-  /** Gets no more questions, and goes with the last answer. */
+  /** Gets no more questions; if it is still open, it goes with the last answer. */
   retired = false
   readonly #options: PoolOptions
   /** Takes it out of the pool. */
@@ -176,6 +200,7 @@ class UdpSocket {
   close(): void {
     if (this.#closed) return
     this.#closed = true
+    this.retired = true
     this.#socket.close()
   }
 

@@ -79,7 +79,9 @@ class BatchClient implements DatagramSocket, Watched, Flushing {
     const ring = this.#ring()
     if (length > QUERY_SIZE) ring.pushLong(data, offset, length, 0)
     else {
-      data.copy(ring.slots[ring.count]!, HEADROOM, offset, offset + length)
+      const slot = ring.slots[ring.count]!
+      // The engine takes a view for each part that it copies; so few octets cost less one by one.
+      for (let i = 0; i < length; i++) slot[HEADROOM + i] = data[offset + i]!
       ring.push(length, 0)
     }
     if (ring.count === SLOTS || length > QUERY_SIZE) ring.flush(this.#fd, tally, this.#refused)
