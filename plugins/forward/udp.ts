@@ -17,8 +17,8 @@ const MAX_SOCKETS = 8
  * Questions that come in the same moment share a socket, so that they leave, and their answers come, by few system calls. Short enough that
  * a forger who makes us ask much at once learns nothing that helps: one port among all, as before.
  */
-const RUN_MS = 0.3
-const LONGEST_RUN = 8
+const RUN_MS = 0.5
+const LONGEST_RUN = 16
 
 /** The reply repeats the question in other letter case than it was asked: forged, or an upstream that can't; TCP will tell. */
 export const CASE_MISMATCH: Error = new Error('reply in other letter case')
