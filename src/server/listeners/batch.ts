@@ -176,12 +176,14 @@ class BatchOrigin implements Origin, Peer {
   readonly proto = 'udp'
   readonly #batches: Batches
   readonly #slot: number
-  /** Sender's address, and where it begins: in the ring, or with octets of its own. */
-  #octets: Uint8Array
+  /** Sender's address, and where it begins: in the ring, or in words of its own, which get a view of octets when somebody wants it. */
+  #octets: Uint8Array | undefined
   #names: Int32Array
   #at: number
   #port: BatchPort | undefined
   #retained = false
+  /** Known from `retain` on. */
+  #family: 0 | 4 | 6 = 0
   #text: string | undefined
 
   constructor(batches: Batches, slot: number) {
@@ -197,18 +199,23 @@ class BatchOrigin implements Origin, Peer {
     this.#text = undefined
   }
 
+  get #bytes(): Uint8Array {
+    this.#octets ??= new Uint8Array(this.#names.buffer)
+    return this.#octets
+  }
+
   get peer(): Peer {
     return this
   }
   get family(): 4 | 6 {
-    return isFour(this.#octets, this.#at * 4) ? 4 : 6
+    return this.#family === 0 ? (isFour(this.#bytes, this.#at * 4) ? 4 : 6) : this.#family
   }
   get address(): string {
-    this.#text ??= addressAt(this.#octets, this.#at * 4)
+    this.#text ??= addressAt(this.#bytes, this.#at * 4)
     return this.#text
   }
   get port(): number {
-    return portAt(this.#octets, this.#at * 4)
+    return portAt(this.#bytes, this.#at * 4)
   }
   get localAddress(): string {
     return this.#port!.plain
@@ -218,8 +225,12 @@ class BatchOrigin implements Origin, Peer {
   }
 
   retain(): void {
-    this.#names = this.#names.slice(this.#at, this.#at + NAME_WORDS)
-    this.#octets = new Uint8Array(this.#names.buffer)
+    this.#family = this.family
+    // So small an array lies in V8's own heap, as long as nobody asks for its buffer.
+    const own = new Int32Array(NAME_WORDS)
+    for (let i = 0; i < NAME_WORDS; i++) own[i] = this.#names[this.#at + i]!
+    this.#names = own
+    this.#octets = undefined
     this.#at = 0
     this.#retained = true
     this.#batches.surrender(this.#slot)
