@@ -19,8 +19,12 @@ export interface HandedServer {
   close(): Promise<void>
 }
 
-/** `modules` stand in for built-in plugins of the same directive. */
-export async function handedServer(corefile: string, modules: Readonly<Record<string, PluginModule>>): Promise<HandedServer> {
+/** `modules` stand in for built-in plugins of the same directive, `over` for parts of the transport. */
+export async function handedServer(
+  corefile: string,
+  modules: Readonly<Record<string, PluginModule>>,
+  over: Partial<Transport> = {},
+): Promise<HandedServer> {
   let handler: PacketHandler | undefined
   const transport: Transport = {
     ...dgramTransport,
@@ -28,6 +32,7 @@ export async function handedServer(corefile: string, modules: Readonly<Record<st
       handler = receive
       return { address, port, handler: receive, share: async () => undefined, close: () => undefined }
     },
+    ...over,
   }
   const table = pluginTable().map((entry) => (entry.directive in modules ? { ...entry, builtin: false } : entry))
   const load = async (entry: (typeof table)[number]) => modules[entry.directive] ?? (await loadModule(entry))
@@ -36,7 +41,7 @@ export async function handedServer(corefile: string, modules: Readonly<Record<st
     port: '0',
     plugins: table,
     threads: 1,
-    spawn: directSpawn('0', table, { loadModule: load, transport }),
+    spawn: directSpawn('0', table, { loadModule: load, transport, connectDatagram: transport.connectDatagram }),
     loggers: new Loggers({ write: () => undefined, flush: () => undefined }),
     clock: realClock,
     loadModule: load,
