@@ -70,9 +70,13 @@ class DgramClient implements DatagramSocket {
     for (const octets of kept) this.#write(octets)
   }
 
-  /** Without a callback, a failure is an 'error' event. */
+  /** The kernel tells of an earlier datagram that was refused when the next one is sent, and Node tells that to nobody but a callback. */
   #write(octets: Buffer): void {
-    if (!this.#closed) this.#socket?.send(octets)
+    if (!this.#closed) this.#socket?.send(octets, this.#sent)
+  }
+
+  readonly #sent = (error: Error | null): void => {
+    if (error !== null) this.#failed(error)
   }
 
   #failed(error: NodeJS.ErrnoException): void {
