@@ -113,6 +113,7 @@ class BatchClient implements DatagramSocket, Watched, Flushing {
         if (errno !== EAGAIN && errno !== EINTR) this.#failed(systemError(errno, 'recvmmsg'), true)
         return
       }
+      loop.taken += count
       for (let slot = 0; slot < count && this.#fd >= 0; slot++) {
         const length = receiving.length(slot)
         loop.replied++

@@ -103,6 +103,7 @@ export class BatchPort implements DatagramPort, Watched, Flushing {
     for (let round = 0; round < ROUNDS && !this.#closed; round++) {
       const count = receiving.receive(this.#fd)
       if (count <= 0) return
+      this.#batches.loop.taken += count
       for (let slot = 0; slot < count; slot++) this.#take(slot)
       if (this.#batches.poison) receiving.poison(count)
       if (count < SLOTS) return

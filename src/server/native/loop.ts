@@ -15,6 +15,7 @@ import dgram from 'node:dgram'
 import fs from 'node:fs'
 import type { Clock } from '../../plugins/contract.js'
 import { EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLLIN, type Libc, PR_SET_TIMERSLACK, SOCK_CLOEXEC, systemError } from './libc.js'
+import { Naps } from './naps.js'
 import { openSocket, ownDescriptor } from './sockets.js'
 import { Timers } from './timers.js'
 
@@ -48,6 +49,8 @@ export class Loop {
   }
   /** Counted up in a round by those who know: queries that began to wait, datagrams sent upstream, answers to what waited, replies from upstream. */
   kept = 0
+  /** Datagrams that the round brought. */
+  taken = 0
   asked = 0
   answered = 0
   replied = 0
@@ -58,6 +61,9 @@ export class Loop {
   readonly #eventWords = new Int32Array(this.#events.buffer)
   readonly #watched: (Watched | undefined)[] = []
   readonly #timers = new Timers()
+  readonly #naps = new Naps()
+  readonly #napTime = new Uint32Array(4)
+  readonly #napOctets = new Uint8Array(this.#napTime.buffer)
   #flushing: Flushing[] = []
   /** Turns of Node's loop that are due at once. */
   #turns = 2
@@ -138,7 +144,17 @@ export class Loop {
       this.kept = this.asked = this.answered = this.replied = 0
       this.#flush()
       if (this.#turns > 0 || this.#isTurnDue()) await this.#turnNode()
+      else this.#nap()
+      this.taken = 0
     }
+  }
+
+  #nap(): void {
+    const time = this.#naps.after(this.taken, performance.now())
+    if (time === 0) return
+    // A timespec: seconds and nanoseconds, 64 bits each.
+    this.#napTime[2] = time
+    this.#libc.nanosleep(this.#napOctets, null)
   }
 
   /** Milliseconds to wait at most. */
