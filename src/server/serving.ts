@@ -83,6 +83,7 @@ class ServingThread {
     this.#log = deps.logger('')
     const sharing = new Sharing(async () => (await import('./native/libc.js')).loadLibc())
     this.#transport = deps.transport ?? dgramTransport
+    this.#transport.observe(deps.metrics, this.#log)
     this.#sockets = new Sockets(this.#log, deps.clock, sharing, this.#transport.openDatagram(sharing))
     this.#dispatcher = new Dispatcher(deps.clock, this.#log, deps.metrics, (id) => this.#generations.get(id))
     this.#shared = new SharedValues(this.#log)

@@ -1,6 +1,6 @@
 /** How a serving thread moves its datagrams: in batches through the C library where that can be had, else by node:dgram. */
 import { realClock } from '../plugins/clock.js'
-import type { Clock, ConnectDatagram } from '../plugins/contract.js'
+import type { Clock, ConnectDatagram, Logger, MetricsScope } from '../plugins/contract.js'
 import { dgramPorts } from './listeners/dgram.js'
 import { connectDgram } from './listeners/dgram-client.js'
 import type { OpenDatagramPort } from './listeners/ports.js'
@@ -16,6 +16,8 @@ export interface Transport {
   attend(): () => void
   /** Streams of Node's were written to, or something else was begun that Node's loop brings to an end. */
   touch(): void
+  /** Begins to count what is lost. */
+  observe(metrics: MetricsScope, log: Logger): void
   /** Once everything is set up. */
   run(): void
 }
@@ -27,6 +29,7 @@ export const dgramTransport: Transport = {
   connectDatagram: connectDgram,
   attend: () => () => undefined,
   touch: () => undefined,
+  observe: () => undefined,
   run: () => undefined,
 }
 

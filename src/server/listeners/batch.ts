@@ -4,7 +4,7 @@ import { AF_INET, type Libc } from '../native/libc.js'
 import type { Flushing, Loop, Watched } from '../native/loop.js'
 import { NAME_STRIDE, ReceiveRing, SendRing, type SendTally, SLOTS } from '../native/slab.js'
 import { addressAt, isFour, portAt, SOCKADDR_SIZE, SOCKADDR4_SIZE } from '../native/sockaddr.js'
-import { askReceiveBuffer, closeOwned, openSocket, ownDescriptor, setReusePort } from '../native/sockets.js'
+import { askReceiveBuffer, closeOwned, kernelDrops, openSocket, ownDescriptor, setReusePort } from '../native/sockets.js'
 import { plainAddress } from './addresses.js'
 import { type Claim, type DatagramPort, HEADROOM, type Origin, type PacketHandler } from './ports.js'
 
@@ -35,6 +35,8 @@ export class Batches {
   /** Fill slots after use, so that what still looks at them is found out. */
   readonly poison: boolean
   readonly origins: BatchOrigin[] = []
+  /** What is bound. */
+  readonly ports = new Set<BatchPort>()
   readonly #spare: SendRing[] = []
 
   constructor(libc: Libc, loop: Loop, poison: boolean) {
@@ -68,6 +70,7 @@ export class Batches {
     const fd = ownDescriptor(this.libc, bound.fd)
     const opened = new BatchPort(this, fd, address, bound.port, handler)
     this.loop.watch(fd, opened)
+    this.ports.add(opened)
     return opened
   }
 }
@@ -82,6 +85,7 @@ export class BatchPort implements DatagramPort, Watched, Flushing {
   readonly #batches: Batches
   readonly #fd: number
   #sending: SendRing | undefined
+  #drops = 0
   #closed = false
 
   constructor(batches: Batches, fd: number, address: string, port: number, handler: PacketHandler) {
@@ -96,6 +100,14 @@ export class BatchPort implements DatagramPort, Watched, Flushing {
 
   async share(on: boolean): Promise<void> {
     setReusePort(this.#batches.libc, this.#fd, on)
+  }
+
+  /** Queries that the kernel has dropped since this was last asked. */
+  newDrops(): number {
+    const drops = kernelDrops(this.#batches.libc, this.#fd)
+    const fresh = (drops - this.#drops) >>> 0
+    this.#drops = drops
+    return fresh
   }
 
   ready(): void {
@@ -167,6 +179,7 @@ export class BatchPort implements DatagramPort, Watched, Flushing {
     if (this.#closed) return
     this.flush()
     this.#closed = true
+    this.#batches.ports.delete(this)
     this.#batches.loop.unwatch(this.#fd)
     closeOwned(this.#fd)
   }

@@ -19,6 +19,7 @@ export const SO_ERROR = 4
 export const SO_RCVBUF = 8
 export const SO_REUSEPORT = 15
 export const SO_RCVBUFFORCE = 33
+export const SO_MEMINFO = 55
 export const IPPROTO_IPV6 = 41
 export const IPV6_V6ONLY = 26
 export const MSG_TRUNC = 0x20

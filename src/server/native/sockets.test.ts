@@ -4,7 +4,8 @@ import net from 'node:net'
 import { Worker } from 'node:worker_threads'
 import { describe, expect, test } from 'vitest'
 import { type Libc, loadLibc } from './libc.js'
-import { askReceiveBuffer, closeOwned, localEnd, openConnected, openSocket, ownDescriptor } from './sockets.js'
+import { SendRing } from './slab.js'
+import { askReceiveBuffer, closeOwned, kernelDrops, localEnd, openConnected, openSocket, ownDescriptor } from './sockets.js'
 
 const libc: Libc | undefined = await loadLibc().catch(() => undefined)
 const native = libc!
@@ -48,6 +49,18 @@ describe.skipIf(libc === undefined)('sockets of the C library', () => {
     const { fd } = openSocket(native, { network: 'udp', address: '127.0.0.1', port: 0 })
     expect(askReceiveBuffer(native, fd, 65_536)).toBe(65_536)
     native.close(fd)
+  })
+
+  test('tell how many datagrams the kernel dropped', () => {
+    const { fd, port } = openSocket(native, { network: 'udp', address: '127.0.0.1', port: 0 })
+    askReceiveBuffer(native, fd, 4096)
+    expect(kernelDrops(native, fd)).toBe(0)
+    const from = openConnected(native, '127.0.0.1', port, undefined)
+    const ring = new SendRing(native, { size: 512, names: false })
+    for (let i = 0; i < 64; i++) ring.push(512, 0)
+    ring.flush(from, { failed: 0, dropped: 0 })
+    expect(kernelDrops(native, fd)).toBeGreaterThan(10)
+    for (const open of [fd, from]) native.close(open)
   })
 
   test('are closed by their owner', () => {

@@ -4,6 +4,7 @@ import {
   IPPROTO_IPV6,
   IPV6_V6ONLY,
   type Libc,
+  SO_MEMINFO,
   SO_RCVBUF,
   SO_RCVBUFFORCE,
   SO_REUSEADDR,
@@ -16,6 +17,9 @@ import {
   systemError,
 } from './libc.js'
 import { portAt, SOCKADDR_SIZE, type SocketAddress, toSocketAddress, zonedAddressAt } from './sockaddr.js'
+
+/** Nine counts of 32 bits, of which the last is that of drops. */
+const SK_MEMINFO_OCTETS = 36
 
 export interface SocketOptions {
   readonly network: 'udp' | 'tcp'
@@ -106,6 +110,15 @@ export function askReceiveBuffer(libc: Libc, fd: number, size: number): number {
   length.writeUInt32LE(4)
   if (libc.getsockopt(fd, SOL_SOCKET, SO_RCVBUF, octets, length) !== 0) return 0
   return octets.readInt32LE(0) / 2
+}
+
+/** How many datagrams the kernel has dropped at this socket for want of room, modulo 2³²; 0 where it does not tell (Linux before 4.12). */
+export function kernelDrops(libc: Libc, fd: number): number {
+  const counts = Buffer.alloc(SK_MEMINFO_OCTETS)
+  const length = Buffer.alloc(4)
+  length.writeUInt32LE(SK_MEMINFO_OCTETS)
+  const told = libc.getsockopt(fd, SOL_SOCKET, SO_MEMINFO, counts, length) === 0 && length.readUInt32LE(0) === SK_MEMINFO_OCTETS
+  return told ? counts.readUInt32LE(SK_MEMINFO_OCTETS - 4) : 0
 }
 
 /**

@@ -1,6 +1,7 @@
 /** The batched transport put together: the C library, tried out, a loop and the rings of a serving thread. */
 import { Batches } from '../listeners/batch.js'
 import { Clients } from '../listeners/batch-client.js'
+import { BatchWatch } from '../listeners/batch-watch.js'
 import type { Transport } from '../transport.js'
 import { type Libc, loadLibc } from './libc.js'
 import { Loop } from './loop.js'
@@ -23,6 +24,7 @@ export async function makeBatchTransport(): Promise<Transport> {
     connectDatagram: clients.connect,
     attend: () => loop.attend(),
     touch: () => loop.turn(),
+    observe: (metrics, log) => void new BatchWatch(batches, clients, metrics, log),
     run: () => loop.run(),
   }
 }
