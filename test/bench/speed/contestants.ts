@@ -35,10 +35,12 @@ export interface Surroundings {
 const STARTED_MS = 90_000
 const ENDED_MS = 5000
 
-/** What still runs if this process ends before its time. */
+/** What still runs, and what is still there, if this process ends before its time. */
 const running = new Set<ChildProcess>()
+const folders = new Set<string>()
 process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL')
+  for (const folder of folders) fs.rmSync(folder, { recursive: true, force: true })
 })
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
 
@@ -73,6 +75,7 @@ export class Server {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairndns-bench-'))
     // dnsmasq reads its files again after it has given up root.
     fs.chmodSync(folder, 0o755)
+    folders.add(folder)
     const place: Place = { role, port, spare, folder, ipv6: hasIpv6(), upstream: surroundings.upstream, api: surroundings.api }
     for (const [name, content] of Object.entries(contestant.kind.files(place))) fs.writeFileSync(path.join(folder, name), content)
     return new Server(contestant, place)
@@ -116,6 +119,7 @@ export class Server {
       clearTimeout(timer)
     }
     fs.rmSync(this.#folder, { recursive: true, force: true })
+    folders.delete(this.#folder)
   }
 }
 

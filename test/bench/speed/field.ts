@@ -72,8 +72,12 @@ function variant(transport: string, threads: number): Contestant {
 function refsOf({ refs }: Options): { contestants: Contestant[]; clear: () => void } {
   const folders: string[] = []
   const clear = (): void => {
-    for (const folder of folders) must('git', ['worktree', 'remove', '--force', folder], root)
+    for (const folder of folders.splice(0)) {
+      must('git', ['worktree', 'remove', '--force', folder], root)
+      fs.rmdirSync(path.dirname(folder))
+    }
   }
+  process.on('exit', clear)
   const contestants = refs.map((ref): Contestant => {
     const folder = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'cairndns-ref-')), 'tree')
     must('git', ['worktree', 'add', '--detach', folder, ref], root)
