@@ -142,11 +142,9 @@ export function replyOf(captured: Captured, query: Query): Message {
   const wanted = query.dnssecOk || message.ad
   // The header's low bits carry the client's own RD and CD; the rest is as it came.
   const flags = wanted ? captured.flags : captured.flags & ~FLAG.AD
-  // What is signed cannot be patched; it is passed on and no more.
-  const reply =
-    captured.kind === 'unusable'
-      ? Message.view(captured.wire).as(message, flags)
-      : Message.stored(captured.wire, captured.layout, message, flags, captured.ttl)
+  const stored = Message.stored(captured.wire, captured.layout, message, flags, captured.ttl)
+  // There may be a TSIG in what is of no use: that is put together again record by record.
+  const reply = captured.kind === 'unusable' ? stored.with({}) : stored
   reply.by = captured.by
   return captured.rcode > 15 ? reply.with({ edns: bareEdns(captured.rcode >> 4, []) }) : reply
 }
