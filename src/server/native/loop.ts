@@ -30,7 +30,7 @@ export interface Flushing {
   flush(): void
 }
 
-const IDLE_MS = 25
+const IDLE_MS = 10
 const EVENTS = 64
 /** struct epoll_event is packed on x86-64 only. */
 const EVENT_SIZE = process.arch === 'x64' ? 12 : 16
