@@ -3,7 +3,10 @@ import { type EdnsOption, Message, type Name, type RR } from '../dns/index.js'
 
 export type Proto = 'udp' | 'tcp' | 'tls' | 'https'
 
-/** The other end and the address of ours that it wrote to. Text addresses without IPv6 zone. */
+/**
+ * The other end and the address of ours that it wrote to. Text addresses without IPv6 zone. Once a query is answered the object may stand for
+ * another client: copy what is to be kept.
+ */
 export interface Peer {
   readonly address: string
   readonly port: number
