@@ -4,14 +4,14 @@
  */
 
 import { FLAG, type Message } from '../../src/dns/index.js'
-import { type Handler, type Query, type Reply, ServeError } from '../../src/plugins/contract.js'
+import { type Handler, Later, type Query, type Reply, ServeError } from '../../src/plugins/contract.js'
 import { Ask, type Asker, type Proto } from './ask.js'
 import type { Forward } from './forward.js'
 import { makeFrame, randomizeCase } from './frame.js'
 import { messageFor, type Received, truncated } from './reply.js'
 import { CASE_MISMATCH, COOKIE_MISSING } from './udp.js'
 import type { Upstream } from './upstream.js'
-import { Waiter } from './wheel.js'
+import type { Waiter } from './wheel.js'
 
 /** As long as CoreDNS tries. */
 const TOTAL_MS = 5000
@@ -31,12 +31,14 @@ interface Attempt {
   overdue: boolean
 }
 
-export class Exchange extends Waiter implements Asker {
+export class Exchange extends Later implements Asker, Waiter {
+  due = 0
+  grain = -1
+  earlier: Waiter | undefined = undefined
+  later: Waiter | undefined = undefined
   readonly #forward: Forward
   readonly #query: Query
   readonly #next: Handler
-  readonly #resolve: (reply: Reply | Promise<Reply>) => void
-  readonly #reject: (error: Error) => void
   /** All that may be asked, and the place there of the one that is asked first. */
   readonly #usable: readonly Upstream[]
   readonly #first: number
@@ -59,15 +61,7 @@ export class Exchange extends Waiter implements Asker {
   #fallback: { readonly upstream: Upstream; readonly reply: Received } | undefined = undefined
   #finished = false
 
-  constructor(
-    forward: Forward,
-    query: Query,
-    next: Handler,
-    usable: readonly Upstream[],
-    now: number,
-    resolve: (reply: Reply | Promise<Reply>) => void,
-    reject: (error: Error) => void,
-  ) {
+  constructor(forward: Forward, query: Query, next: Handler, usable: readonly Upstream[], now: number) {
     super()
     this.#forward = forward
     this.#query = query
@@ -75,8 +69,6 @@ export class Exchange extends Waiter implements Asker {
     this.#usable = usable
     this.#first = forward.policy.first(usable.length)
     this.#deadline = Math.min(query.deadline, now + TOTAL_MS)
-    this.#resolve = resolve
-    this.#reject = reject
   }
 
   start(now: number): void {
@@ -246,7 +238,7 @@ export class Exchange extends Waiter implements Asker {
     }
     this.#end()
     this.#forward.failed()
-    this.#reject(new ServeError(this.#error?.message ?? 'no healthy proxies', 2, { cause: this.#error, unresolved: true }))
+    this.ready(undefined, new ServeError(this.#error?.message ?? 'no healthy proxies', 2, { cause: this.#error, unresolved: true }))
   }
 
   #finish(upstream: Upstream, reply: Received): void {
@@ -254,11 +246,14 @@ export class Exchange extends Waiter implements Asker {
     message.by = 'forward'
     this.#query.metadata?.set('forward/upstream', () => upstream.label)
     this.#end()
+    let answer: Reply | Promise<Reply>
     try {
-      this.#resolve(this.#forward.answered(this.#query, this.#next, message))
+      answer = this.#forward.answered(this.#query, this.#next, message)
     } catch (error) {
-      this.#reject(error as Error)
+      this.ready(undefined, error)
+      return
     }
+    this.resolve(answer)
   }
 
   #end(): void {
@@ -360,11 +355,14 @@ function giveUpOn(attempt: Attempt): void {
 }
 
 /** An upstream that was overtaken is given its full time: whether it answers at all says whether it is alive. */
-class Lingering extends Waiter {
+class Lingering implements Waiter {
+  due = 0
+  grain = -1
+  earlier: Waiter | undefined = undefined
+  later: Waiter | undefined = undefined
   readonly #attempt: Attempt
 
   constructor(attempt: Attempt) {
-    super()
     this.#attempt = attempt
   }
 

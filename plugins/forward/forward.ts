@@ -28,14 +28,6 @@ import { Wheel } from './wheel.js'
 /** EDE "Other Error" (RFC 8914 §4.1): there is no code for a forwarding loop. */
 const EDE_OTHER = 0
 
-// The ends of the promise that was made last: taken out this way, a query costs no closure for it.
-let resolve: (reply: Reply | Promise<Reply>) => void
-let reject: (error: Error) => void
-const keepEnds = (fulfil: typeof resolve, fail: typeof reject): void => {
-  resolve = fulfil
-  reject = fail
-}
-
 export interface ForwardSetup {
   readonly use: Directive
   readonly from: Name
@@ -107,10 +99,10 @@ export class Forward implements Plugin {
     }
     if (this.#usable.length === 0) return this.#switchedOff(query)
     this.#running?.add(1)
-    const asked = new Promise<Reply>(keepEnds)
     const now = this.clock.monotonic()
-    new Exchange(this, query, next, this.#usable, now, resolve, reject).start(now)
-    return asked
+    const exchange = new Exchange(this, query, next, this.#usable, now)
+    exchange.start(now)
+    return exchange
   }
 
   /** An exchange has ended with this reply. Throws what the next `forward` throws, if it is for that one. */

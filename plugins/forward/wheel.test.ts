@@ -1,12 +1,15 @@
 import { expect, test } from 'vitest'
 import { FakeClock } from '../../src/plugins/testing.js'
-import { Waiter, Wheel } from './wheel.js'
+import { type Waiter, Wheel } from './wheel.js'
 
-class Note extends Waiter {
+class Note implements Waiter {
+  due = 0
+  grain = -1
+  earlier: Waiter | undefined = undefined
+  later: Waiter | undefined = undefined
   readonly at: number[] = []
   readonly fired: (now: number) => void
   constructor(fired: (now: number) => void = () => undefined) {
-    super()
     this.fired = fired
   }
   fire(now: number): void {

@@ -10,15 +10,15 @@ const GRAIN = 10
 const SLOTS = 512
 
 /** Something that waits; in at most one wheel at a time. */
-export abstract class Waiter {
+export interface Waiter {
   /** Monotonic milliseconds. */
-  due = 0
+  due: number
   /** Number of the grain that it waits for; -1: it does not wait. */
-  grain = -1
-  earlier: Waiter | undefined = undefined
-  later: Waiter | undefined = undefined
+  grain: number
+  earlier: Waiter | undefined
+  later: Waiter | undefined
   /** The time has come; it no longer waits. */
-  abstract fire(now: number): void
+  fire(now: number): void
 }
 
 export class Wheel {

@@ -1,6 +1,6 @@
 /** Looking at what came of a query, for the plugins that log and count. */
 import { fullLength, type Message } from '../dns/index.js'
-import { DROP, type Handler, isPromise, type Reply, ServeError } from './contract.js'
+import { DROP, type Handler, isPromise, Later, type Reply, ServeError, type Step } from './contract.js'
 import type { Query } from './query.js'
 
 /**
@@ -19,13 +19,17 @@ export function watch(query: Query, next: Handler, seen: Watcher): Reply | Promi
     throw error
   }
   if (!isPromise(result)) return look(query, result, seen)
+  if (result instanceof Later) return result.through(passed, query, seen)
   return result.then(
-    (reply) => look(query, reply, seen),
-    (error) => {
-      seen(query, undefined, 0, rcodeOf(error), error)
-      throw error
-    },
+    (reply) => passed(query, seen, reply, undefined),
+    (error: unknown) => passed(query, seen, undefined, error),
   )
+}
+
+const passed: Step<Watcher> = (query, seen, reply, error) => {
+  if (reply !== undefined) return look(query, reply, seen)
+  seen(query, undefined, 0, rcodeOf(error), error)
+  throw error
 }
 
 /** A fault in a plugin's code, not an outcome it chose: the server logs and counts it by itself. */

@@ -6,11 +6,13 @@ import {
   type Counter,
   DROP,
   isPromise,
+  Later,
   type Logger,
   type MessageStream,
   type MetricsScope,
   Query,
   type Reply,
+  type ReplyWaiter,
   ServeError,
   type ServerReply,
 } from '../plugins/contract.js'
@@ -169,16 +171,18 @@ export class Dispatcher {
   }
 
   #wait(block: Block, query: Query, exchange: Exchange, result: Promise<Reply>): void {
-    exchange.wait(query)
+    exchange.wait(query, block)
     this.#deadlines.add(exchange)
-    result.then(
-      (reply) => this.#ready(block, query, exchange, reply, undefined),
-      (error: unknown) => this.#ready(block, query, exchange, undefined, error),
-    )
+    if (result instanceof Later) result.awaitedBy(exchange)
+    else
+      result.then(
+        (reply) => exchange.ready(reply, undefined),
+        (error: unknown) => exchange.ready(undefined, error),
+      )
   }
 
   /** What was waited for has come, `reply` or `error`. */
-  #ready(block: Block, query: Query, exchange: Exchange, reply: Reply | undefined, error: unknown): void {
+  ready(block: Block, query: Query, exchange: Exchange, reply: Reply | undefined, error: unknown): void {
     if (!this.#deadlines.remove(exchange)) return
     try {
       if (reply === undefined) this.failed(block, query, exchange, error ?? new TypeError('a plugin returned no reply'))
@@ -234,7 +238,7 @@ export class Dispatcher {
   }
 
   async #stream(block: Block, query: Query, exchange: Exchange, reply: MessageStream): Promise<void> {
-    if (exchange.wait(query)) exchange.origin.retain()
+    if (exchange.wait(query, block)) exchange.origin.retain()
     try {
       for await (const message of reply.stream) {
         if (!this.send(block, query, exchange, message)) break
@@ -280,7 +284,7 @@ export class Dispatcher {
 }
 
 /** One query and the way back to its client. */
-class Exchange extends Waiting {
+class Exchange extends Waiting implements ReplyWaiter {
   readonly origin: Origin
   readonly arrival: Arrival
   readonly deadline: number
@@ -288,7 +292,9 @@ class Exchange extends Waiting {
   sent = 0
   readonly #dispatcher: Dispatcher
   readonly #serving: Serving
-  #query: Query | undefined
+  /** What waits, once it does, and the block whose chain it went through. */
+  #query: Query | undefined = undefined
+  #block: Block | undefined = undefined
 
   constructor(dispatcher: Dispatcher, serving: Serving, origin: Origin, arrival: Arrival) {
     super()
@@ -300,11 +306,20 @@ class Exchange extends Waiting {
   }
 
   /** The chain needs time: the generation is kept until the end. false: it was so already. */
-  wait(query: Query): boolean {
+  wait(query: Query, block: Block): boolean {
     if (this.#query !== undefined) return false
     this.#query = query
+    this.#block = block
     this.#serving.began()
     return true
+  }
+
+  /** A reply is written at once. (One of many messages has octets of its own.) */
+  get keeps(): boolean {
+    return false
+  }
+  ready(reply: Reply | undefined, error: unknown): void {
+    this.#dispatcher.ready(this.#block!, this.#query!, this, reply, error)
   }
 
   end(): void {

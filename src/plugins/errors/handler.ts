@@ -6,12 +6,14 @@ import {
   type Handler,
   isCrash,
   isPromise,
+  Later,
   type Logger,
   type Pattern,
   type Plugin,
   type Query,
   type Reply,
   rcodeOf,
+  type Step,
   type Timer,
 } from '../contract.js'
 import { questionType } from '../words.js'
@@ -57,6 +59,7 @@ export class ErrorsPlugin implements Plugin {
     try {
       const result = next(query)
       if (!isPromise(result)) return result
+      if (result instanceof Later) return result.through(this.#passed, query, undefined)
       return result.catch((error: unknown) => {
         this.#report(query, error)
         throw error
@@ -69,6 +72,12 @@ export class ErrorsPlugin implements Plugin {
 
   onShutdown(): void {
     for (const rule of this.#rules) this.#summarise(rule)
+  }
+
+  readonly #passed: Step<undefined> = (query, _, reply, error) => {
+    if (reply !== undefined) return reply
+    this.#report(query, error)
+    throw error
   }
 
   #report(query: Query, error: unknown): void {
