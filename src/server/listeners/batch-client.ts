@@ -2,6 +2,7 @@
 import type { ConnectDatagram, DatagramOptions, DatagramSocket } from '../../plugins/datagrams.js'
 import { EAGAIN, EINTR, type Libc, systemError } from '../native/libc.js'
 import type { Flushing, Loop, Watched } from '../native/loop.js'
+import type { Segments } from '../native/segments.js'
 import { ReceiveRing, SendRing, type SendTally, SLOTS } from '../native/slab.js'
 import { closeOwned, localEnd, openConnected, ownDescriptor } from '../native/sockets.js'
 import { joinHostPort } from './addresses.js'
@@ -21,19 +22,21 @@ export class Clients {
   readonly tally: SendTally = { failed: 0, dropped: 0 }
   readonly receiving: ReceiveRing
   readonly poison: boolean
+  readonly #segments: Segments | undefined
   readonly #spare: SendRing[] = []
 
-  constructor(libc: Libc, loop: Loop, poison: boolean) {
+  constructor(libc: Libc, loop: Loop, poison: boolean, segments?: Segments) {
     this.libc = libc
     this.loop = loop
     this.poison = poison
+    this.#segments = segments
     this.receiving = new ReceiveRing(libc, { slot: SLOT, longest: LONGEST, names: false })
   }
 
   readonly connect: ConnectDatagram = (options) => new BatchClient(this, options)
 
   lend(): SendRing {
-    return this.#spare.pop() ?? new SendRing(this.libc, { size: QUERY_SIZE, names: false })
+    return this.#spare.pop() ?? new SendRing(this.libc, { size: QUERY_SIZE, names: false, segments: this.#segments })
   }
   giveBack(ring: SendRing): void {
     if (this.poison) ring.poison()

@@ -29,7 +29,10 @@ export const EPOLL_CTL_DEL = 2
 export const EPOLLIN = 1
 export const PR_SET_TIMERSLACK = 29
 export const EINTR = 4
+export const EIO = 5
 export const EAGAIN = 11
+export const EINVAL = 22
+export const EOPNOTSUPP = 95
 
 /** Functions return what C's do: -1 for failures, of which `errno` tells the reason if nothing was called in between. */
 export interface Libc {

@@ -12,30 +12,35 @@
  * view and 256 octets per query that waits, some 0.2 µs beside the microseconds that the waiting costs.
  */
 import { codeOf, EAGAIN, EINTR, type Libc, MSG_DONTWAIT, MSG_TRUNC } from './libc.js'
+import type { Segments } from './segments.js'
 import { SOCKADDR_SIZE } from './sockaddr.js'
 
 /** Datagrams per call. */
 export const SLOTS = 64
+/** Fewer messages are not worth putting in order of length. */
+const FEW = 4
 /** Octets of an mmsghdr, an iovec, and the place of one address. */
-const HEADER = 64
-const IOVEC = 16
+export const HEADER = 64
+export const IOVEC = 16
 export const NAME_STRIDE = 32
-/** Places in an mmsghdr, in words of 32 bits: msg_name, msg_namelen, msg_iov, msg_iovlen, msg_flags, msg_len. */
+/** Places in an mmsghdr, in words of 32 bits: msg_name, msg_namelen, msg_iov, msg_iovlen, msg_control, msg_controllen, msg_flags, msg_len. */
 const W_NAME = 0
 const W_NAMELEN = 2
-const W_IOV = 4
-const W_IOVLEN = 6
+export const W_IOV = 4
+export const W_IOVLEN = 6
+export const W_CONTROL = 8
+export const W_CONTROLLEN = 10
 const W_FLAGS = 12
 const W_LENGTH = 14
-const HEADER_WORDS = HEADER / 4
+export const HEADER_WORDS = HEADER / 4
 /** What slots are filled with after use while poisoning is on: what still looks at them then looks at this. */
 export const POISON = 0xa5
 
 /** Outside V8's heap, at an address that stays. */
-const fixed = (size: number): Buffer => Buffer.from(new ArrayBuffer(size))
+export const fixed = (size: number): Buffer => Buffer.from(new ArrayBuffer(size))
 
 /** The two words of an address, in words of 32 bits. */
-function putAddress(words: Uint32Array, at: number, address: bigint): void {
+export function putAddress(words: Uint32Array, at: number, address: bigint): void {
   words[at] = Number(address & 0xffffffffn)
   words[at + 1] = Number(address >> 32n)
 }
@@ -168,6 +173,8 @@ export interface SendOptions {
   readonly size: number
   /** Whether receivers' addresses are given. */
   readonly names: boolean
+  /** All messages go to one peer: those of one length may leave in one piece. */
+  readonly segments?: Segments | undefined
 }
 
 /** For sendmmsg: messages of up to `size` octets that are written in place, each behind a headroom of two octets. */
@@ -188,11 +195,14 @@ export class SendRing {
   readonly #iovecWords: Uint32Array
   readonly #dataAt: bigint
   readonly #stride: number
+  readonly #segments: Segments | undefined
   /** For the one message that is longer. */
   #long: Buffer | undefined
+  #hasLong = false
 
-  constructor(libc: Libc, { size, names }: SendOptions) {
+  constructor(libc: Libc, { size, names, segments }: SendOptions) {
     this.#libc = libc
+    this.#segments = segments
     this.#stride = size + PADDING
     this.#data = fixed(SLOTS * this.#stride)
     this.#names = fixed(SLOTS * NAME_STRIDE)
@@ -226,6 +236,7 @@ export class SendRing {
     data.copy(this.#long, 0, offset, offset + length)
     putAddress(this.#iovecWords, this.count * 4, this.#libc.address(this.#long))
     this.push(length, nameLength)
+    this.#hasLong = true
   }
 
   /**
@@ -234,6 +245,12 @@ export class SendRing {
    */
   flush(fd: number, tally: SendTally, onError?: (errno: number) => void): void {
     const { count } = this
+    this.count = 0
+    this.#sent = count
+    if (count >= FEW && !this.#hasLong && this.#segments?.usable === true) {
+      this.#segments.send(fd, this.#iovecWords, count, tally, onError)
+      return
+    }
     let done = 0
     while (done < count) {
       const headers = done === 0 ? this.#headers : this.#headers.subarray(done * HEADER)
@@ -252,9 +269,8 @@ export class SendRing {
       done++
       onError?.(errno)
     }
-    if (this.#long !== undefined) for (let i = 0; i < count; i++) this.#point(i)
-    this.#sent = count
-    this.count = 0
+    if (this.#hasLong) for (let i = 0; i < count; i++) this.#point(i)
+    this.#hasLong = false
   }
 
   /** Fills what the last flush sent. */
