@@ -74,7 +74,7 @@ export class Ask {
   }
 }
 
-const POOL = 2048
+const POOL = 8192
 
 /** Unpredictable numbers, drawn from the system in batches: 0…65,535. */
 export class Ids {

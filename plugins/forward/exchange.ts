@@ -21,14 +21,20 @@ const PAUSE_MS = 100
 const SOONEST_HEDGE_MS = 10
 
 /** One upstream being asked, if need be twice (by UDP, then by TCP). */
-interface Attempt {
+class Attempt extends Ask {
   readonly upstream: Upstream
-  ask: Ask
-  readonly began: number
+  /** Monotonic ms when it was asked first. */
+  readonly since: number
   /** The next upstream was asked beside it. */
-  overtaken: boolean
+  overtaken = false
   /** The upstream was told that it is late. */
-  overdue: boolean
+  overdue = false
+
+  constructor(proto: Proto, asker: Asker, upstream: Upstream, since: number) {
+    super(proto, asker)
+    this.upstream = upstream
+    this.since = since
+  }
 }
 
 export class Exchange extends Later implements Asker, Waiter {
@@ -96,9 +102,7 @@ export class Exchange extends Later implements Asker, Waiter {
 
   #begin(upstream: Upstream, now: number): void {
     this.#launched++
-    const proto = this.#proto()
-    const ask = new Ask(proto, this)
-    const attempt: Attempt = { upstream, ask, began: now, overtaken: false, overdue: false }
+    const attempt = new Attempt(this.#proto(), this, upstream, now)
     if (this.#attempt === undefined) this.#attempt = attempt
     else {
       this.#others ??= []
@@ -108,21 +112,27 @@ export class Exchange extends Later implements Asker, Waiter {
     this.#put(attempt, now)
   }
 
-  #put({ upstream, ask }: Attempt, now: number): void {
+  #put(attempt: Attempt, now: number): void {
     const { randomCase, ecsPass } = this.#forward.options
-    ask.query = this.#query
-    ask.ecsPass = ecsPass
-    if (randomCase && ask.proto === 'udp' && upstream.target.transport === 'dns') {
-      ask.exact = true
-      ask.frame = makeFrame(this.#query, ecsPass)
-      randomizeCase(ask.frame, this.#forward.ids.octets())
+    const { upstream } = attempt
+    attempt.query = this.#query
+    attempt.ecsPass = ecsPass
+    if (randomCase && attempt.proto === 'udp' && upstream.target.transport === 'dns') {
+      attempt.exact = true
+      attempt.frame = makeFrame(this.#query, ecsPass)
+      randomizeCase(attempt.frame, this.#forward.ids.octets())
     }
-    upstream.ask(ask, now)
+    upstream.ask(attempt, now)
   }
 
+  /** Goes on with another ask in its place. */
   #putByTcp(attempt: Attempt): void {
-    attempt.ask = new Ask('tcp', this)
-    this.#put(attempt, this.#forward.clock.monotonic())
+    const again = new Attempt('tcp', this, attempt.upstream, attempt.since)
+    again.overtaken = attempt.overtaken
+    again.overdue = attempt.overdue
+    if (this.#attempt === attempt) this.#attempt = again
+    else this.#others = this.#others?.map((other) => (other === attempt ? again : other))
+    this.#put(again, this.#forward.clock.monotonic())
   }
 
   #proto(): Proto {
@@ -167,7 +177,7 @@ export class Exchange extends Later implements Asker, Waiter {
   }
 
   #attemptOf(ask: Ask): Attempt | undefined {
-    return this.#attempt?.ask === ask ? this.#attempt : this.#others?.find((attempt) => attempt.ask === ask)
+    return this.#attempt === ask ? this.#attempt : this.#others?.find((attempt) => attempt === ask)
   }
 
   #remove(attempt: Attempt): void {
@@ -188,18 +198,18 @@ export class Exchange extends Later implements Asker, Waiter {
 
   #replied(attempt: Attempt, reply: Received): void {
     const { options } = this.#forward
-    const { upstream, ask } = attempt
-    const byUdp = ask.proto === 'udp' && upstream.target.transport === 'dns'
+    const { upstream } = attempt
+    const byUdp = attempt.proto === 'udp' && upstream.target.transport === 'dns'
     const tooLarge = byUdp && reply.size > 512 && reply.size > this.#query.size
     const good = tooLarge ? truncated(reply) : reply
     if (byUdp && options.preferUdp && !options.forceTcp && (tooLarge || (reply.flags & FLAG.TC) !== 0)) {
-      if (this.#query.proto === 'udp') this.#fallback = { upstream, reply: good }
+      if (this.#query.proto === 'udp') this.#fallback = { upstream, reply: good.kept() }
       this.#putByTcp(attempt)
       return
     }
     this.#remove(attempt)
     if (options.failover.size > 0 && options.failover.has(reply.rcode) && ++this.#failovers < this.#usable.length) {
-      this.#fallback = { upstream, reply: good }
+      this.#fallback = { upstream, reply: good.kept() }
       const now = this.#forward.clock.monotonic()
       if (this.#launch(now) || this.#isWaiting) {
         this.#arm(now)
@@ -216,7 +226,7 @@ export class Exchange extends Later implements Asker, Waiter {
     }
     this.#remove(attempt)
     this.#error = error
-    attempt.upstream.health.check(attempt.began)
+    attempt.upstream.health.check(attempt.since)
     this.#goOn(this.#forward.clock.monotonic())
   }
 
@@ -242,7 +252,7 @@ export class Exchange extends Later implements Asker, Waiter {
   }
 
   #finish(upstream: Upstream, reply: Received): void {
-    const message: Message = messageFor(this.#query, reply)
+    const message: Message = messageFor(this.#query, this.keeps ? reply.kept() : reply)
     message.by = 'forward'
     this.#query.metadata?.set('forward/upstream', () => upstream.label)
     this.#end()
@@ -264,7 +274,7 @@ export class Exchange extends Later implements Asker, Waiter {
 
   #linger(now: number): void {
     for (const attempt of this.#attempts()) {
-      const due = attempt.began + attempt.upstream.settings.readTimeout
+      const due = attempt.since + attempt.upstream.settings.readTimeout
       this.#forward.wheel.add(new Lingering(attempt), due, now)
     }
   }
@@ -285,8 +295,8 @@ export class Exchange extends Later implements Asker, Waiter {
     let due = endOf(attempt)
     // Where nobody else could be asked there is nothing to gain from knowing early; a probe would only be one more question.
     if (this.#usable.length < 2) return due
-    if (!attempt.overtaken) due = Math.min(due, attempt.began + this.#hedge(attempt.upstream))
-    return attempt.overdue ? due : Math.min(due, attempt.began + attempt.upstream.patience)
+    if (!attempt.overtaken) due = Math.min(due, attempt.since + this.#hedge(attempt.upstream))
+    return attempt.overdue ? due : Math.min(due, attempt.since + attempt.upstream.patience)
   }
 
   /** When the next upstream is asked too. */
@@ -319,12 +329,12 @@ export class Exchange extends Later implements Asker, Waiter {
   }
 
   #lookAt(attempt: Attempt, now: number): void {
-    const { upstream, began } = attempt
-    if (!attempt.overdue && now >= began + upstream.patience) {
+    const { upstream, since } = attempt
+    if (!attempt.overdue && now >= since + upstream.patience) {
       attempt.overdue = true
-      upstream.health.overdue(began)
+      upstream.health.overdue(since)
     }
-    if (!attempt.overtaken && now >= began + this.#hedge(upstream)) {
+    if (!attempt.overtaken && now >= since + this.#hedge(upstream)) {
       attempt.overtaken = true
       // Another upstream, not another try of the same: that would only be more of what is slow.
       this.#launch(now)
@@ -332,26 +342,26 @@ export class Exchange extends Later implements Asker, Waiter {
   }
 
   #expire(attempt: Attempt): void {
-    const { ask, upstream } = attempt
-    const local = ask.via?.local ?? ''
+    const { upstream } = attempt
+    const local = attempt.via?.local ?? ''
     this.#remove(attempt)
     giveUpOn(attempt)
-    const proto = ask.proto === 'udp' && upstream.target.transport === 'dns' ? 'udp' : 'tcp'
+    const proto = attempt.proto === 'udp' && upstream.target.transport === 'dns' ? 'udp' : 'tcp'
     this.#error = new Error(`read ${proto} ${local}->${upstream.label}: i/o timeout`)
   }
 }
 
 /** When the attempt's read timeout is over. Connecting has a limit of its own. */
-function endOf({ ask, began, upstream }: Attempt): number {
+function endOf({ sentAt, since, upstream }: Attempt): number {
   const { readTimeout } = upstream.settings
-  return (ask.sentAt < 0 ? began + Math.max(1000, readTimeout) : ask.sentAt) + readTimeout
+  return (sentAt < 0 ? since + Math.max(1000, readTimeout) : sentAt) + readTimeout
 }
 
 function giveUpOn(attempt: Attempt): void {
-  const { ask, upstream, began } = attempt
-  ask.cancel()
-  if (!attempt.overdue) upstream.health.overdue(began)
-  upstream.health.check(began)
+  const { upstream, since } = attempt
+  attempt.cancel()
+  if (!attempt.overdue) upstream.health.overdue(since)
+  upstream.health.check(since)
 }
 
 /** An upstream that was overtaken is given its full time: whether it answers at all says whether it is alive. */
@@ -367,6 +377,6 @@ class Lingering implements Waiter {
   }
 
   fire(): void {
-    if (!this.#attempt.ask.settled) giveUpOn(this.#attempt)
+    if (!this.#attempt.settled) giveUpOn(this.#attempt)
   }
 }

@@ -39,7 +39,8 @@ export interface UpstreamMetrics {
   replied(rcode: number, seconds: number): void
   asked(): void
   probeFailed(): void
-  connection(proto: string, kept: boolean): void
+  /** What to call with whether a kept connection was used. */
+  connections(proto: string): (kept: boolean) => void
   ignored(): void
 }
 
@@ -86,7 +87,10 @@ export function upstreamMetrics(scope: MetricsScope, to: string): UpstreamMetric
     readonly oldResponses: Counter
   }
   const byRcode = new Map<number, PerRcode>()
+  let lastRcode = -1
+  let last: PerRcode | undefined
   const perRcode = (rcode: number): PerRcode => {
+    if (last !== undefined && rcode === lastRcode) return last
     let counters = byRcode.get(rcode)
     if (counters === undefined) {
       const text = label(rcode)
@@ -97,9 +101,10 @@ export function upstreamMetrics(scope: MetricsScope, to: string): UpstreamMetric
       }
       byRcode.set(rcode, counters)
     }
+    lastRcode = rcode
+    last = counters
     return counters
   }
-  const byProto = new Map<string, { readonly hits: Counter; readonly misses: Counter }>()
   let requests: Counter | undefined
   return {
     replied(rcode, seconds) {
@@ -116,35 +121,20 @@ export function upstreamMetrics(scope: MetricsScope, to: string): UpstreamMetric
       failures.with(name, to).inc()
       oldFailures.with(to).inc()
     },
-    connection(proto, kept) {
-      let pair = byProto.get(proto)
-      if (pair === undefined) {
-        // Both at once would show a zero where CoreDNS shows nothing.
-        pair = lazyPair(
-          () => hits.with(name, to, proto),
-          () => misses.with(name, to, proto),
-        )
-        byProto.set(proto, pair)
+    connections(proto) {
+      // On their first use: both at once would show a zero where CoreDNS shows nothing.
+      let hit: Counter | undefined
+      let miss: Counter | undefined
+      return (kept) => {
+        if (kept) {
+          hit ??= hits.with(name, to, proto)
+          hit.inc()
+        } else {
+          miss ??= misses.with(name, to, proto)
+          miss.inc()
+        }
       }
-      if (kept) pair.hits.inc()
-      else pair.misses.inc()
     },
     ignored: () => ignored.with(to).inc(),
-  }
-}
-
-/** Children that come to be on their first use. */
-function lazyPair(hits: () => Counter, misses: () => Counter): { readonly hits: Counter; readonly misses: Counter } {
-  let first: Counter | undefined
-  let second: Counter | undefined
-  return {
-    get hits() {
-      first ??= hits()
-      return first
-    },
-    get misses() {
-      second ??= misses()
-      return second
-    },
   }
 }

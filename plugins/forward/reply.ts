@@ -1,6 +1,6 @@
 /**
  * Replies as octets: whether they fit the question, whether they are sound, and what of them goes on to the client. A reply is looked at
- * where it lies, in octets that are the socket's; what is sound is copied once.
+ * where it lies, in octets that are the socket's, and copied if somebody wants it for longer than the socket leaves it alone.
  */
 import { FLAG, Message, Name, OPTION, TYPE, WireError } from '../../src/dns/index.js'
 import type { Query } from '../../src/plugins/contract.js'
@@ -56,7 +56,7 @@ const isResponse = (reply: Buffer, length: number, flags: number): boolean =>
 /** Nothing but a header, and neither NOERROR nor NXDOMAIN. */
 const isBareError = (reply: Buffer, length: number): boolean => length === HEADER && (reply[3]! & 0xf) !== 0 && (reply[3]! & 0xf) !== 3
 
-/** A reply that was looked through. Nobody else writes to its octets. */
+/** A reply that was looked through, in octets that may be the socket's: they are others once who was told of it has returned. */
 export class Received {
   /** The message is at `offset`…`offset + length`, without octets behind the last record. */
   readonly bytes: Buffer
@@ -66,20 +66,31 @@ export class Received {
   readonly rcode: number
   /** Octets as they came. */
   readonly size: number
+  /** Octets without compression; -1: not known. */
+  readonly full: number
   /** What its COOKIE option held. */
   readonly cookie: Buffer | undefined
 
-  constructor(bytes: Buffer, offset: number, length: number, rcode: number, size: number, cookie: Buffer | undefined) {
+  constructor(bytes: Buffer, offset: number, length: number, rcode: number, size: number, full: number, cookie: Buffer | undefined) {
     this.bytes = bytes
     this.offset = offset
     this.length = length
     this.rcode = rcode
     this.size = size
+    this.full = full
     this.cookie = cookie
   }
 
   get flags(): number {
     return word(this.bytes, this.offset + 2)
+  }
+
+  /** The same in octets that nobody else writes to. */
+  kept(): Received {
+    const { bytes, offset, length, rcode, size, full, cookie } = this
+    if (length > LARGE) return new Received(Buffer.from(bytes.subarray(offset, offset + length)), 0, length, rcode, size, full, cookie)
+    const at = keep(bytes, offset, length)
+    return new Received(chunk, at, length, rcode, size, full, cookie)
   }
 }
 
@@ -90,11 +101,15 @@ let rcode = 0
 let opt = 0
 /** Counts say more than is there. */
 let cut = false
+/** Octets without compression; -1: that takes a closer look. */
+let full = 0
+/** Octets of the question's name, if it was looked at. */
+let nameSize = 0
 
 /** Octets of an OPT record without options. */
 const OPT_HEADER = 11
 
-/** Looks through the first `length` octets of `reply` and copies them; undefined if they are malformed. `sound`: where the records begin, if the question was looked at. */
+/** Looks through the first `length` octets of `reply`; undefined if they are malformed. `sound`: where the records begin, if the question was looked at. */
 export function inspect(reply: Buffer, length: number, sound = 0): Received | undefined {
   try {
     walk(reply, length, sound)
@@ -103,9 +118,7 @@ export function inspect(reply: Buffer, length: number, sound = 0): Received | un
     throw error
   }
   if (cut || (opt !== 0 && end - opt > OPT_HEADER)) return withChanges(Buffer.from(reply.subarray(0, end)), length)
-  if (end > LARGE) return new Received(Buffer.from(reply.subarray(0, end)), 0, end, rcode, length, undefined)
-  const at = keep(reply, end)
-  return new Received(chunk, at, end, rcode, length, undefined)
+  return new Received(reply, 0, end, rcode, length, full, undefined)
 }
 
 /**
@@ -119,25 +132,25 @@ const FEW = 192
 let chunk = Buffer.allocUnsafeSlow(CHUNK)
 let used = 0
 
-function keep(reply: Buffer, length: number): number {
+function keep(reply: Buffer, offset: number, length: number): number {
   if (used + length > CHUNK) {
     chunk = Buffer.allocUnsafeSlow(CHUNK)
     used = 0
   }
   const at = used
   used += length
-  if (length <= FEW) for (let i = 0; i < length; i++) chunk[at + i] = reply[i]!
-  else reply.copy(chunk, at, 0, length)
+  if (length <= FEW) for (let i = 0; i < length; i++) chunk[at + i] = reply[offset + i]!
+  else reply.copy(chunk, at, offset, offset + length)
   return at
 }
 
 /** A reply, in octets of its own, whose counts must be put right, or whose OPT record has options. */
 function withChanges(reply: Buffer, size: number): Received {
   if (cut) correctCounts(reply)
-  if (opt === 0) return new Received(reply, 0, reply.length, rcode, size, undefined)
+  if (opt === 0) return new Received(reply, 0, reply.length, rcode, size, -1, undefined)
   const cookie = cookieOf(reply, opt)
   const bytes = withoutHops(reply, opt)
-  return new Received(bytes, 0, bytes.length, rcode, size, cookie)
+  return new Received(bytes, 0, bytes.length, rcode, size, -1, cookie)
 }
 
 function cookieOf(reply: Buffer, opt: number): Buffer | undefined {
@@ -177,7 +190,10 @@ function walk(reply: Buffer, length: number, sound: number): void {
   let at = sound
   opt = 0
   cut = false
+  nameSize = sound - HEADER - 4
   rcode = reply[3]! & 0xf
+  // The question stands in full, if it is one.
+  full = sound
   if (sound === 0) at = questionsEnd(reply, length)
   if (at > length) throw new WireError('SHORT', 'question cut off')
   for (let count = 6; count <= 10; count += 2) {
@@ -190,6 +206,7 @@ function walk(reply: Buffer, length: number, sound: number): void {
     }
   }
   end = at
+  if (sound === 0) full = -1
 }
 
 function questionsEnd(reply: Buffer, length: number): number {
@@ -206,12 +223,22 @@ function record(reply: Buffer, at: number, length: number): number {
   const type = word(reply, fixed)
   const next = data + word(reply, fixed + 8)
   if (next > length) throw new WireError('SHORT', 'record data cut off')
+  count(reply, at, fixed, type, next - fixed)
   opt = 0
   if (type === TYPE.OPT) {
     opt = at
     rcode |= reply[fixed + 4]! << 4
   } else checkData(reply, type, data, next)
   return next
+}
+
+/** Adds a record, whose owner is at `at` and which has `size` octets behind it, to `full`. */
+function count(reply: Buffer, at: number, fixed: number, type: number, size: number): void {
+  if (full < 0) return
+  if (HAS_NAME.has(type) || type === TYPE.SOA) full = -1
+  else if (fixed === at + 1) full += 1 + size
+  else if (reply[at] === 0xc0 && reply[at + 1] === HEADER) full += nameSize + size
+  else full = -1
 }
 
 /** Most names point at the question, which was looked at. */
@@ -245,7 +272,7 @@ function checkData(reply: Buffer, type: number, data: number, end: number): void
 const HAS_NAME: ReadonlySet<number> = new Set([TYPE.CNAME, TYPE.NS, TYPE.PTR, TYPE.DNAME, TYPE.MX, TYPE.SRV])
 
 /** The reply as the client gets it: under its id and with its own spelling of the question. A bare error header gets the question back. */
-export function messageFor(query: Query, { bytes, offset, length }: Received): Message {
+export function messageFor(query: Query, { bytes, offset, length, full }: Received): Message {
   if (word(bytes, offset + 4) === 0) return Message.view(withQuestion(bytes, offset, query))
   const { id } = query.message
   bytes[offset] = id >>> 8
@@ -255,7 +282,9 @@ export function messageFor(query: Query, { bytes, offset, length }: Received): M
   const { key } = name
   if (!name.isFolded) name.wire.copy(bytes, at)
   else for (let i = 0; i < key.length; i++) bytes[at + i] = key.charCodeAt(i)
-  return Message.answered(bytes, offset, length, query.message)
+  const message = Message.answered(bytes, offset, length, query.message)
+  message.full = full
+  return message
 }
 
 function withQuestion(bytes: Buffer, offset: number, query: Query): Buffer {
@@ -276,5 +305,5 @@ export function truncated({ bytes, offset, length, rcode, size, cookie }: Receiv
   const out = Buffer.from(bytes.subarray(offset, stop))
   out.writeUInt16BE(word(out, 2) | FLAG.TC, 2)
   out.fill(0, 6, HEADER)
-  return new Received(out, 0, out.length, rcode, size, cookie)
+  return new Received(out, 0, out.length, rcode, size, -1, cookie)
 }

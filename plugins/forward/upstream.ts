@@ -152,7 +152,7 @@ export class Upstream {
       clock: this.#clock,
       connect: this.#connect,
       ids: this.#ids,
-      used: (kept) => this.#metrics.connection(proto, kept),
+      used: this.#metrics.connections(proto),
       ignored: () => this.#metrics.ignored(),
     }
   }

@@ -5,7 +5,8 @@ import type { Query } from './query.js'
 
 /**
  * `message` is undefined where nothing was sent: DROP, or `error` is set and the server will answer with `rcode`. `size` is the reply's
- * length without compression, 0 where no plugin made one; for a stream the sum, with its last message.
+ * length without compression, 0 where no plugin made one; for a stream the sum, with its last message. Octets of the message may be others
+ * once this has returned.
  */
 export type Watcher = (query: Query, message: Message | undefined, size: number, rcode: number, error: unknown) => void
 

@@ -38,6 +38,9 @@ export class Batches {
   /** What is bound. */
   readonly ports = new Set<BatchPort>()
   readonly #spare: SendRing[] = []
+  /** Addresses of those whose queries wait: many in one array, which costs less than one for each. */
+  keptNames = new Int32Array(SLOTS * NAME_WORDS)
+  #keptNames = 0
 
   constructor(libc: Libc, loop: Loop, poison: boolean) {
     this.libc = libc
@@ -61,6 +64,18 @@ export class Batches {
     this.loop.kept++
     this.receiving.surrender(slot)
     this.origins[slot] = new BatchOrigin(this, slot)
+  }
+
+  /** Copies the address at word `at` of `names` to `keptNames` and returns where it is there. */
+  keepName(names: Int32Array, at: number): number {
+    if (this.#keptNames === this.keptNames.length) {
+      this.keptNames = new Int32Array(SLOTS * NAME_WORDS)
+      this.#keptNames = 0
+    }
+    const to = this.#keptNames
+    for (let i = 0; i < NAME_WORDS; i++) this.keptNames[to + i] = names[at + i]!
+    this.#keptNames += NAME_WORDS
+    return to
   }
 
   /** Binds; throws the system's error. */
@@ -240,12 +255,9 @@ class BatchOrigin implements Origin, Peer {
 
   retain(): void {
     this.#family = this.family
-    // So small an array lies in V8's own heap, as long as nobody asks for its buffer.
-    const own = new Int32Array(NAME_WORDS)
-    for (let i = 0; i < NAME_WORDS; i++) own[i] = this.#names[this.#at + i]!
-    this.#names = own
+    this.#at = this.#batches.keepName(this.#names, this.#at)
+    this.#names = this.#batches.keptNames
     this.#octets = undefined
-    this.#at = 0
     this.#retained = true
     this.#batches.surrender(this.#slot)
   }

@@ -72,7 +72,8 @@ export class ReceiveRing {
   readonly #spillSize: number
   /** Memory that slots are cut from, with its address and what of it is used. */
   #chunk: Buffer
-  #chunkAt: bigint
+  /** In two words: numbers of 64 bits would be objects. */
+  readonly #chunkAt = new Uint32Array(2)
   #used = 0
 
   constructor(libc: Libc, options: ReceiveOptions) {
@@ -87,7 +88,7 @@ export class ReceiveRing {
     this.#spillSize = options.longest - options.slot
     this.#spill = fixed(SLOTS * this.#spillSize)
     this.#chunk = fixed(SLOTS * options.slot)
-    this.#chunkAt = libc.address(this.#chunk)
+    putAddress(this.#chunkAt, 0, libc.address(this.#chunk))
     this.#layOut()
   }
 
@@ -139,12 +140,14 @@ export class ReceiveRing {
     const { slot: size } = this.#options
     if (this.#used === SLOTS) {
       this.#chunk = fixed(SLOTS * size)
-      this.#chunkAt = this.#libc.address(this.#chunk)
+      putAddress(this.#chunkAt, 0, this.#libc.address(this.#chunk))
       this.#used = 0
     }
     const at = this.#used++ * size
     this.slots[slot] = this.#chunk.subarray(at, at + size)
-    putAddress(this.#iovecWords, slot * 8, this.#chunkAt + BigInt(at))
+    const low = this.#chunkAt[0]! + at
+    this.#iovecWords[slot * 8] = low
+    this.#iovecWords[slot * 8 + 1] = this.#chunkAt[1]! + (low > 0xffff_ffff ? 1 : 0)
   }
 
   /** Fills what the last `count` datagrams stood in. */
