@@ -2,15 +2,19 @@
 import { FLAG, Message, Name, OPCODE, OPTION, RCODE, TYPE } from '../../src/dns/index.js'
 import {
   type Clock,
+  GONE,
   type Handler,
   isMessage,
   isPromise,
   type Logger,
+  type Passing,
   type Plugin,
   type Proto,
   Query,
   type Reply,
   ServeError,
+  type Standing,
+  UNTOUCHED,
 } from '../../src/plugins/contract.js'
 import { bareEdns, type Captured, capLive, capture, replyOf } from './capture.js'
 import type { ServerCounters } from './metrics.js'
@@ -95,6 +99,45 @@ export class Cache implements Plugin {
     if (left <= 0) return this.#stale(query, next, slot, item, counters)
     if (this.#options.prefetch > 0 && this.#isDue(slot, item, now, left)) this.#refreshBehind(query, next, slot, item, 'answer')
     return this.#hit(query, item, this.#options.keepTtl ? item.ttl : left)
+  }
+
+  stands(query: Query, reply: Message): Standing | Passing | undefined {
+    if (!this.#covers(query)) return UNTOUCHED
+    const counters = this.#countersFor(query.server)
+    if (reply.live)
+      return {
+        passed: () => {
+          counters.requests.inc()
+          counters.misses.inc()
+        },
+      }
+    const slot = reply.by === this.name ? this.#store?.find(query) : undefined
+    return slot === undefined || this.#options.preferPositive ? undefined : this.#standingHit(slot, counters)
+  }
+
+  /** As long as nothing is put beside or in the place of what answers now, it has time left, and no refresh is due. */
+  #standingHit(slot: Slot, counters: ServerCounters): Standing | undefined {
+    const { success, denial } = slot
+    const side = this.#pick(slot, this.#env.clock.monotonic())
+    if (side === undefined) return undefined
+    const item = this.#itemOf(slot, side)
+    const hits = counters.hits[side]
+    const { prefetch, keepTtl } = this.#options
+    return {
+      again: (now) => {
+        if (slot.success !== success || slot.denial !== denial || slot[side]?.item !== item) return GONE
+        const left = timeLeft(item, now)
+        if (left <= 0) return GONE
+        if (prefetch > 0) {
+          if (this.#wouldBeDue(slot, item, now, left)) return GONE
+          this.#countHit(item, now)
+        }
+        counters.requests.inc()
+        hits.inc()
+        this.#store!.used(slot, side)
+        return keepTtl ? item.ttl : left
+      },
+    }
   }
 
   #covers(query: Query): boolean {
@@ -336,9 +379,23 @@ export class Cache implements Plugin {
    * entries that were filled together then are not all refreshed in the same second.
    */
   #isDue(slot: Slot, item: Item, now: number, left: number): boolean {
-    item.hits = item.lastHit < now - this.#options.prefetchGap ? 1 : item.hits + 1
+    const due = this.#wouldBeDue(slot, item, now, left)
+    this.#countHit(item, now)
+    return due
+  }
+
+  #countHit(item: Item, now: number): void {
+    item.hits = this.#hitsWith(item, now)
     item.lastHit = now
-    if (item.hits < this.#options.prefetch) return false
+  }
+
+  /** Hits without a long gap, with the one at `now`. */
+  #hitsWith(item: Item, now: number): number {
+    return item.lastHit < now - this.#options.prefetchGap ? 1 : item.hits + 1
+  }
+
+  #wouldBeDue(slot: Slot, item: Item, now: number, left: number): boolean {
+    if (this.#hitsWith(item, now) < this.#options.prefetch) return false
     const window = Math.ceil((this.#options.prefetchPercentage / 100) * item.ttl)
     if (left <= window) return true
     const spread = Math.floor(window / 10)

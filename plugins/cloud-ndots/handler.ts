@@ -5,11 +5,13 @@ import {
   type Handler,
   isMessage,
   isPromise,
+  type Passing,
   type Plugin,
   type Query,
   type Reply,
   ServeError,
   type SetupContext,
+  UNTOUCHED,
 } from '../../src/plugins/contract.js'
 import { denied, failed, madeUpSoa, rewritten } from './answer.js'
 import { Failures } from './failures.js'
@@ -59,9 +61,20 @@ export class CloudNdots implements Plugin {
     if (match === undefined) return next(q)
     if (!this.#options.clusterZones.has(match.zone.key)) return this.#external(q, match, next)
     // A cluster name always wins; without the index nobody knows, so the client walks its list.
-    if (this.#cluster?.synced() !== true) return this.#count(q, 'passed', next(q))
+    if (this.#cluster?.synced() !== true) return this.#count(q.server, 'passed', next(q))
     const own = next(q)
     return isPromise(own) ? own.then((reply) => this.#unlessDenied(q, match, next, reply)) : this.#unlessDenied(q, match, next, own)
+  }
+
+  /** A cluster name is let pass whatever becomes of the index; what was answered for another name is not ours alone. */
+  stands(q: Query, reply: Message): Passing | undefined {
+    if (!TYPES.has(q.type) || q.class !== CLASS.IN) return UNTOUCHED
+    const match = this.#matchOf(q)
+    if (match === undefined) return UNTOUCHED
+    if (!this.#options.clusterZones.has(match.zone.key) || reply.rcode === RCODE.NXDOMAIN || this.#cluster?.synced() !== true)
+      return undefined
+    const { server } = q
+    return { passed: () => void this.#count(server, 'passed', undefined) }
   }
 
   /** Depends on nothing but the name and the options, so a question that comes often keeps it. */
@@ -76,14 +89,14 @@ export class CloudNdots implements Plugin {
   }
 
   #unlessDenied(q: Query, match: Match, next: Handler, reply: Reply): Reply | Promise<Reply> {
-    if (!isMessage(reply) || reply.rcode !== RCODE.NXDOMAIN) return this.#count(q, 'passed', reply)
+    if (!isMessage(reply) || reply.rcode !== RCODE.NXDOMAIN) return this.#count(q.server, 'passed', reply)
     return this.#external(q, match, next)
   }
 
   #external(q: Query, match: Match, next: Handler): Reply | Promise<Reply> {
     const key = `${q.type} ${match.external.key}`
     const known = this.#failures.get(key)
-    if (known !== undefined) return this.#count(q, 'error', failed(q, known))
+    if (known !== undefined) return this.#count(q.server, 'error', failed(q, known))
     q.metadata?.set('cloud_ndots/original', () => q.name.toString())
     q.metadata?.set('cloud_ndots/target', () => match.external.toString())
     q.note?.(`cloud_ndots: ${match.external} stands before a search suffix of ${match.zone}`)
@@ -104,12 +117,12 @@ export class CloudNdots implements Plugin {
     if (!isMessage(reply)) return reply
     switch (reply.rcode) {
       case RCODE.NOERROR:
-        return this.#count(q, 'rewritten', rewritten(q, match.external, reply, this.#options.ttlCap))
+        return this.#count(q.server, 'rewritten', rewritten(q, match.external, reply, this.#options.ttlCap))
       case RCODE.NXDOMAIN:
-        return this.#count(q, 'nxdomain', this.#deny(q, match.zone, reply))
+        return this.#count(q.server, 'nxdomain', this.#deny(q, match.zone, reply))
       default:
         this.#failures.add(key, reply)
-        return this.#count(q, 'error', failed(q, reply))
+        return this.#count(q.server, 'error', failed(q, reply))
     }
   }
 
@@ -122,12 +135,12 @@ export class CloudNdots implements Plugin {
   /** Rethrown, so that `errors` logs it once, under the name that the client asked. */
   #failure(q: Query, key: string, error: unknown): never {
     this.#failures.add(key, { rcode: error instanceof ServeError ? error.rcode : RCODE.SERVFAIL, ra: false })
-    this.#count(q, 'error', undefined)
+    this.#count(q.server, 'error', undefined)
     throw error
   }
 
-  #count<T>(q: Query, outcome: Outcome, value: T): T {
-    const key = `${outcome} ${q.server}`
+  #count<T>(server: string, outcome: Outcome, value: T): T {
+    const key = `${outcome} ${server}`
     let counter = this.#counters.get(key)
     if (counter === undefined) {
       counter = this.#ctx.metrics
@@ -136,7 +149,7 @@ export class CloudNdots implements Plugin {
           'Queries under a search suffix that carry an external name, by what became of them.',
           ['server', 'mode', 'outcome'],
         )
-        .with(q.server, 'domains', outcome)
+        .with(server, 'domains', outcome)
       this.#counters.set(key, counter)
     }
     counter.inc()

@@ -6,11 +6,14 @@ import {
   type Handler,
   isMessage,
   isPromise,
+  type Passing,
   type Plugin,
   type Query,
   type Reply,
   ServeError,
   type SetupContext,
+  type Standing,
+  UNTOUCHED,
 } from '../../src/plugins/contract.js'
 import { localAddresses, type NameServer, nameServers } from './apex.js'
 import type { ClusterIndex, ClusterReplica } from './cluster-index.js'
@@ -106,6 +109,11 @@ export class Kubernetes implements Plugin, KubernetesView {
     if (!isPromise(reply) && isMessage(reply) && reply.by === NAME && reply.live && reply.answers[0]?.type !== TYPE.CNAME)
       this.#memo.keep(query, reply, index, this.#onlySource(query, zone, reply))
     return reply
+  }
+
+  stands(query: Query, reply: Message): Standing | Passing | undefined {
+    if (reply.by === NAME && reply.live) return this.#memo.standing(query, () => this.index)
+    return matchZone(this.#zones, query.name) === undefined ? UNTOUCHED : undefined
   }
 
   /** The service that alone decided about this positive answer. */

@@ -4,7 +4,7 @@
  * state of all, as long as nothing at all has come in.
  */
 import { FLAG, type Layout, layoutOf, Message, scanMessage } from '../../src/dns/index.js'
-import type { Query } from '../../src/plugins/contract.js'
+import { AS_GIVEN, GONE, type Query, type Standing } from '../../src/plugins/contract.js'
 import type { ClusterIndex } from './cluster-index.js'
 import type { ServiceEntry } from './entries.js'
 
@@ -35,16 +35,24 @@ export class AnswerMemo {
 
   /** The answer that `index` still gives to the query, if it is known. */
   recall(query: Query, index: ClusterIndex): Message | undefined {
-    const known = query.message.question?.kept?.get(this.#owner) as Encoded | undefined
-    if (known === undefined || known.index !== index.id) return undefined
-    const { entry } = known
-    if (entry === undefined ? known.revision !== index.revision : known.revision !== entry.revision) return undefined
-    if (known.namespaces !== index.namespaceRevision) return undefined
+    const known = this.#known(query)
+    if (known === undefined || !isCurrent(known, index)) return undefined
     const { message } = query
     const reply = Message.stored(known.wire, known.layout, message, known.flags | (message.flags & ASKED), known.ttl)
     reply.by = NAME
     reply.live = true
     return reply
+  }
+
+  /** How long the answer to the query stands, if it is known; `index` gives the one that counts. */
+  standing(query: Query, index: () => ClusterIndex): Standing | undefined {
+    const known = this.#known(query)
+    if (known === undefined) return undefined
+    return { again: () => (isCurrent(known, index()) ? AS_GIVEN : GONE) }
+  }
+
+  #known(query: Query): Encoded | undefined {
+    return query.message.question?.kept?.get(this.#owner) as Encoded | undefined
   }
 
   /** Keeps `reply`, which `index` has just given. `entry`: the service that alone it was made from. */
@@ -69,6 +77,12 @@ export class AnswerMemo {
     }
     kept.set(this.#owner, known)
   }
+}
+
+/** A snapshot's answers carry a remark, so they are put together each time. */
+function isCurrent({ index: id, entry, revision, namespaces }: Encoded, index: ClusterIndex): boolean {
+  if (id !== index.id || namespaces !== index.namespaceRevision || index.state.staleSince !== undefined) return false
+  return revision === (entry === undefined ? index.revision : entry.revision)
 }
 
 /** The TTL that all records have; -1: there are none, or they differ. */

@@ -7,6 +7,7 @@ import { type Argument, CorefileError, type Directive, nearest, type Position, t
 import type { Message, Name, RR } from '../dns/index.js'
 import type { ConnectDatagram } from './datagrams.js'
 import type { Arrival, Query } from './query.js'
+import type { Passing, Rounds, Standing } from './standing.js'
 
 export {
   isAddress,
@@ -28,6 +29,7 @@ export { compileExpression, type ExprEnv, type Expression, type ExprType, type E
 export { Later, type ReplyWaiter, type Step } from './later.js'
 export { compilePattern, MAX_PATTERN, type Pattern } from './pattern.js'
 export * from './query.js'
+export { AS_GIVEN, GONE, type Passing, type Rounds, type Standing, UNTOUCHED } from './standing.js'
 export { isCrash, rcodeOf, type Watcher, watch } from './watch.js'
 export { formatDuration, ONCE, wrongCount } from './words.js'
 export { type Argument, CorefileError, type Directive, nearest, type Position, type Transport, type ZoneKey }
@@ -63,6 +65,12 @@ export interface Plugin {
   ready?(): boolean
   /** Adds to `query.metadata` (set by the caller); only called when the block has `metadata`. */
   metadata?(query: Query): void
+  /**
+   * Whether this reply, which the chain has just given at once, may be given again by the server alone, to the same question with the same
+   * flags and EDNS (DO; options: none) over UDP. Asked from the front of the chain on, up to the first plugin that returns a `Standing`, which
+   * says that the answer is its own. undefined, or no such member: no. `reply` is what the client gets.
+   */
+  stands?(query: Query, reply: Message): Standing | Passing | undefined
   /** View filter: false passes the query to the next block of the same zone. */
   filter?(query: Query): boolean
   /**
@@ -149,6 +157,7 @@ export interface SetupContext extends CommonContext {
   shared<T>(key: string, create: () => T, dispose: (value: T) => void): T
   /** UDP sockets to other servers, in the loop that serves; from onStartup on. */
   readonly connectDatagram: ConnectDatagram
+  readonly rounds: Rounds
   /** Runs on final bytes, after OPT and truncation (TSIG). */
   finish(fn: (bytes: Buffer, query: Query) => Buffer): void
   /** Hears of answers that the server gives by itself, on every listener of this generation (CoreDNS counts them with zone "dropped"). */
@@ -275,7 +284,10 @@ export interface Gauge {
   inc(by?: number): void
 }
 export interface Histogram {
-  observe(value: number): void
+  /** `times`: 1 if not given. */
+  observe(value: number, times?: number): void
+  /** For a value that is observed again and again. */
+  at(value: number): Counter
 }
 
 /** One server block as it will serve. */

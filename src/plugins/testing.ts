@@ -29,6 +29,7 @@ import {
   type Source,
   type Timer,
 } from './contract.js'
+import { singleRounds } from './standing.js'
 
 export { realClock }
 
@@ -74,12 +75,13 @@ export class FakeMetrics implements MetricsScope {
     return this.#family(name, labels, (key) => ({ set: (value) => void this.values.set(key, value), inc: (by = 1) => this.#add(key, by) }))
   }
   histogram(name: string, _help: string, labels: readonly string[]): MetricFamily<Histogram> {
-    return this.#family(name, labels, (key) => ({
-      observe: (value) => {
-        this.#add(key.replace(name, `${name}_sum`), value)
-        this.#add(key.replace(name, `${name}_count`), 1)
-      },
-    }))
+    return this.#family(name, labels, (key) => {
+      const observe = (value: number, times = 1): void => {
+        this.#add(key.replace(name, `${name}_sum`), value * times)
+        this.#add(key.replace(name, `${name}_count`), times)
+      }
+      return { observe, at: (value) => ({ inc: (by) => observe(value, by) }) }
+    })
   }
   #add(key: string, by: number): void {
     this.values.set(key, (this.values.get(key) ?? 0) + by)
@@ -160,6 +162,7 @@ export function fakeContext(plugin: string, over: Partial<FakeContext> & { sibli
       throw new Error('there are no sockets in this context: pass connectDatagram')
     },
     thread: { index: 0, count: 1 },
+    rounds: singleRounds(over.clock ?? realClock),
     error(message, where, candidates) {
       const pos = where === undefined ? at(1) : 'pos' in where ? where.pos : where
       const word = where === undefined ? undefined : 'text' in where ? where.text : 'name' in where ? where.name : undefined

@@ -23,6 +23,8 @@ export interface Block {
   collector: Plugin | undefined
   readonly finishers: ((bytes: Buffer, query: Query) => Buffer)[]
   chaos: boolean
+  /** Whether answers may be given again without the chain. */
+  standing: boolean
 }
 
 export interface MutableConfig extends BlockConfig {
@@ -50,6 +52,7 @@ export function makeBlock(source: ServerBlock, index: number, port: string): Blo
     collector: undefined,
     finishers: [],
     chaos: false,
+    standing: false,
   }
 }
 
@@ -59,8 +62,15 @@ export function completeBlock(block: Block): void {
   block.filters = plugins.filter((plugin) => plugin.filter !== undefined)
   if (block.filters.length > 1) throw new Error('multiple views defined in server block')
   block.collector = plugins.find(({ name }) => name === 'metadata')
+  block.standing = mayStand(block)
   block.chaos = config.chaos || plugins.some(({ name }) => CHAOTIC.has(name))
   config.servers = [...new Set(config.keys.flatMap((key) => hostsOf(config).map((host) => label(key, host))))]
+}
+
+/** Nothing is done to the octets behind the chain or depends on each query, and the first plugin does not say no to everything. */
+function mayStand({ plugins, finishers, collector }: Block): boolean {
+  const first = plugins.find(({ serveDNS }) => serveDNS !== undefined)
+  return first?.stands !== undefined && finishers.length === 0 && collector === undefined
 }
 
 /** Where the block listens; "" is the wildcard. */

@@ -13,6 +13,7 @@ import {
   Query,
   type Reply,
   type ReplyWaiter,
+  type Rounds,
   ServeError,
   type ServerReply,
 } from '../plugins/contract.js'
@@ -23,6 +24,7 @@ import type { Listener } from './listeners/listener.js'
 import { type Origin, HEADROOM as START } from './listeners/ports.js'
 import type { Router } from './router.js'
 import { replyLimit, writeReply } from './send.js'
+import type { StandingAnswers } from './standing.js'
 
 /** Milliseconds that a query may take in all. Plugins that wait give up earlier by themselves. */
 const QUERY_TIME = 10_000
@@ -41,17 +43,21 @@ export interface Serving {
 
 export class Dispatcher {
   readonly #clock: Clock
+  readonly #rounds: Rounds
   readonly #log: Logger
   readonly #deadlines: Deadlines
   readonly #serving: (generation: number) => Serving | undefined
   readonly #out = Buffer.allocUnsafeSlow(START + 65_535)
   readonly #panics: Counter
   readonly #shed: Counter
+  /** Of the query that came last: where its answer may be kept. */
+  #answers: StandingAnswers | undefined
   /** Octets of the message sent last. */
   #length = 0
 
-  constructor(clock: Clock, log: Logger, metrics: MetricsScope, serving: (generation: number) => Serving | undefined) {
+  constructor(clock: Clock, rounds: Rounds, log: Logger, metrics: MetricsScope, serving: (generation: number) => Serving | undefined) {
     this.#clock = clock
+    this.#rounds = rounds
     this.#log = log
     this.#serving = serving
     this.#deadlines = new Deadlines(clock)
@@ -68,6 +74,15 @@ export class Dispatcher {
   }
 
   readonly receive = (listener: Listener, bytes: Buffer, length: number, origin: Origin): void => {
+    const answers = origin.proto === 'udp' ? listener.service.router.answers : undefined
+    this.#answers = answers
+    try {
+      if (answers?.answer(bytes, length, origin, this.#rounds.begun) === true) return
+    } catch (error) {
+      this.#crashed(listener.server, error)
+      origin.end()
+      return
+    }
     const verdict = admit(bytes, length)
     if (verdict !== ACCEPT) {
       if (verdict !== IGNORE) this.#turnAway(bytes, verdict, undefined, origin)
@@ -104,7 +119,7 @@ export class Dispatcher {
       origin.end()
       return
     }
-    const received = this.#clock.monotonic()
+    const received = origin.proto === 'udp' ? this.#rounds.begun : this.#clock.monotonic()
     const arrival = {
       peer: origin.peer,
       proto: origin.proto,
@@ -151,6 +166,8 @@ export class Dispatcher {
     if (result instanceof Message) {
       this.#deliver(block, query, origin, result)
       origin.end()
+      if (block.standing && result.isPlain && query.message.question!.kept !== undefined)
+        this.#answers?.learn(block, query, result, query.message.bytes!)
       return
     }
     const exchange = new Exchange(this, serving, origin, query.arrival)

@@ -92,21 +92,28 @@ export class SlotMetrics implements MetricsScope {
   histogram(name: string, help: string, labels: readonly string[], buckets: readonly number[]): MetricFamily<Histogram> {
     const bounds = Float64Array.from(buckets)
     const count = bounds.length
-    return this.#family(
-      name,
-      help,
-      'histogram',
-      labels,
-      buckets,
-      (array, at): Histogram => ({
-        observe: (value) => {
-          let bucket = 0
-          while (bucket < count && value > bounds[bucket]!) bucket++
-          array[at + bucket]! += 1
-          array[at + count + 1]! += value
+    return this.#family(name, help, 'histogram', labels, buckets, (array, at): Histogram => {
+      const slotFor = (value: number): number => {
+        let bucket = 0
+        while (bucket < count && value > bounds[bucket]!) bucket++
+        return at + bucket
+      }
+      return {
+        observe: (value, times = 1) => {
+          array[slotFor(value)]! += times
+          array[at + count + 1]! += value * times
         },
-      }),
-    )
+        at: (value) => {
+          const slot = slotFor(value)
+          return {
+            inc: (by = 1) => {
+              array[slot]! += by
+              array[at + count + 1]! += value * by
+            },
+          }
+        },
+      }
+    })
   }
 
   /** Adds the slots of another thread's counter or histogram to this one's. */

@@ -2,6 +2,7 @@
 import { type Name, TYPE } from '../dns/index.js'
 import type { Plugin, Query } from '../plugins/contract.js'
 import type { Block } from './block.js'
+import { StandingAnswers } from './standing.js'
 
 /** One zone of a block on one listener. */
 export interface Site {
@@ -27,10 +28,15 @@ export class Router {
   /** Most labels first. */
   readonly #zones: readonly ZoneSites[]
   readonly #byKey = new Map<string, ZoneSites>()
+  /** undefined: here none can stand. */
+  readonly answers: StandingAnswers | undefined
 
   constructor(sites: readonly Site[]) {
     this.sites = sites
     this.chaos = sites.some(({ block }) => block.chaos)
+    // A filter decides anew for each query.
+    const standing = sites.some(({ block }) => block.standing) && sites.every(({ block }) => block.filters.length === 0)
+    this.answers = standing ? new StandingAnswers() : undefined
     for (const site of sites) {
       const same = this.#byKey.get(site.name.key)
       if (same === undefined) this.#byKey.set(site.name.key, { zone: site.name, sites: [site] })

@@ -2,6 +2,7 @@
 import {
   type Directive,
   type Handler,
+  type Passing,
   type Plugin,
   type PluginModule,
   parseInteger,
@@ -34,8 +35,10 @@ function sizeOf(use: Directive, ctx: SetupContext): number {
 }
 
 function bufsize(size: number): Plugin {
+  const lowering: Passing = { lowers: size }
   return {
     name: 'bufsize',
+    stands: () => lowering,
     serveDNS(query: Query, next: Handler): Reply | Promise<Reply> {
       const { edns } = query.message
       if (edns === undefined || edns.size <= size) return next(query)

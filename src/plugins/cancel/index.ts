@@ -3,6 +3,7 @@ import {
   type Clock,
   type Handler,
   isPromise,
+  type Passing,
   type Plugin,
   type PluginModule,
   parseDuration,
@@ -10,6 +11,7 @@ import {
   quote,
   type Reply,
   ServeError,
+  UNTOUCHED,
   wrongCount,
 } from '../contract.js'
 
@@ -55,6 +57,11 @@ class Cancel implements Plugin {
     if (deadline < query.deadline) query.deadline = deadline
     const result = next(query)
     return isPromise(result) ? this.#limited(result) : result
+  }
+
+  /** What was answered at once was in time. */
+  stands(): Passing {
+    return UNTOUCHED
   }
 
   #limited(result: Promise<Reply>): Promise<Reply> {

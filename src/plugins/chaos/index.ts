@@ -1,7 +1,7 @@
 /** `chaos`: answers the TXT questions of class CH about the server itself. */
 import { hostname } from 'node:os'
 import { CLASS, RCODE, type RR, TYPE } from '../../dns/index.js'
-import type { Handler, Plugin, PluginModule, Query, Reply } from '../contract.js'
+import { type Handler, type Passing, type Plugin, type PluginModule, type Query, type Reply, UNTOUCHED } from '../contract.js'
 import { SERVER_NAME } from '../version.js'
 
 const MAX_STRING = 255
@@ -33,6 +33,10 @@ class Chaos implements Plugin {
       ['\x08hostname\x04bind', () => [host]],
       ['\x02id\x06server', () => [host]],
     ])
+  }
+
+  stands({ class: cls }: Query): Passing | undefined {
+    return cls === CLASS.CH ? undefined : UNTOUCHED
   }
 
   serveDNS(query: Query, next: Handler): Reply | Promise<Reply> {

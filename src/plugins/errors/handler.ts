@@ -8,6 +8,7 @@ import {
   isPromise,
   Later,
   type Logger,
+  type Passing,
   type Pattern,
   type Plugin,
   type Query,
@@ -15,6 +16,7 @@ import {
   rcodeOf,
   type Step,
   type Timer,
+  UNTOUCHED,
 } from '../contract.js'
 import { questionType } from '../words.js'
 
@@ -68,6 +70,10 @@ export class ErrorsPlugin implements Plugin {
       this.#report(query, error)
       throw error
     }
+  }
+
+  stands(): Passing {
+    return UNTOUCHED
   }
 
   onShutdown(): void {

@@ -1,8 +1,10 @@
 /** Answers A, AAAA and PTR out of hosts data. */
-import { Name, RCODE, type RR, TYPE } from '../../dns/index.js'
-import type { Handler, Plugin, Query, Reply } from '../contract.js'
+import { type Message, Name, RCODE, type RR, TYPE } from '../../dns/index.js'
+import { type Handler, type Passing, type Plugin, type Query, type Reply, UNTOUCHED } from '../contract.js'
 import type { HostsOptions } from './options.js'
 import { addressOf, type HostsTable } from './table.js'
+
+const NAME = 'hosts'
 
 export interface Tables {
   /** Of the file; changes as the file does. */
@@ -11,7 +13,7 @@ export interface Tables {
 }
 
 export class Hosts implements Plugin {
-  readonly name = 'hosts'
+  readonly name = NAME
   readonly #options: HostsOptions
   readonly #tables: Tables
   readonly #zones: readonly Name[]
@@ -49,6 +51,14 @@ export class Hosts implements Plugin {
     return this.#options.fallthroughUnsupported && falls ? next(query) : this.#answer(query, next, [], falls)
   }
 
+  /** What we had nothing to say about stands as long as our file is the same. */
+  stands({ name, type }: Query, reply: Message): Passing | undefined {
+    if (reply.by === NAME || reply.by === '') return undefined
+    if (type !== TYPE.PTR && !this.#zones.some((zone) => name.isUnder(zone))) return UNTOUCHED
+    const table = this.#tables.file()
+    return { holds: () => this.#tables.file() === table }
+  }
+
   #answer(query: Query, next: Handler, addresses: readonly string[], falls: boolean): Reply | Promise<Reply> {
     if (addresses.length > 0) {
       const kind = query.type === TYPE.A ? 'A' : 'AAAA'
@@ -81,6 +91,6 @@ export class Hosts implements Plugin {
   }
 
   #reply(query: Query, answers: readonly RR[]): Reply {
-    return query.reply('hosts', RCODE.NOERROR, { answers, live: true })
+    return query.reply(NAME, RCODE.NOERROR, { answers, live: true })
   }
 }

@@ -12,12 +12,14 @@ import {
   type Directive,
   formatDuration,
   type Handler,
+  type Passing,
   type Plugin,
   type PluginModule,
   parseDuration,
   type Query,
   type Reply,
   type SetupContext,
+  UNTOUCHED,
 } from '../contract.js'
 import { type FilePart, FileReplica, FileSource, firstValue } from '../file-source.js'
 import { preferring, type Random, roundRobin, weighted } from './order.js'
@@ -50,7 +52,7 @@ const module: PluginModule = {
     const policy =
       weights === undefined ? { order: (reply: Message) => roundRobin(reply, quick), start: undefined } : byWeight(weights, ctx)
     const order = rank === undefined ? policy.order : (reply: Message) => preferring(policy.order(reply), rank)
-    return pluginOf(order, policy.start)
+    return { ...pluginOf(order, policy.start), ...(weights === undefined && rank === undefined ? { stands } : {}) }
   },
   control(uses, ctx): ControlPart | undefined {
     const { weights } = parse(uses, ctx)
@@ -63,6 +65,16 @@ export default module
 
 /** Which server comes first needs no cryptography, only speed. */
 const quick: Random = (limit) => Math.floor(Math.random() * limit)
+
+const SHUFFLES: Passing = { shuffles: true }
+
+/** Of round robin: what has no two addresses is let through as it is; what has gets another order each time. */
+function stands(_query: Query, reply: Message): Passing | undefined {
+  const { layout } = reply
+  if ((reply.flags & 0xf) !== RCODE.NOERROR || layout === undefined) return UNTOUCHED
+  if (layout.mixed) return undefined
+  return layout.addresses.length < 2 ? UNTOUCHED : SHUFFLES
+}
 
 function pluginOf(order: (reply: Message) => Message, start: (() => Promise<void>) | undefined): Plugin {
   const change = (reply: Message): Message => {

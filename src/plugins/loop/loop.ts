@@ -4,7 +4,7 @@
  * loop. CoreDNS counts one name going round three times, which a cache on the way may stop, and cannot tell whose fault it is.
  */
 import { type Name, RCODE, TYPE } from '../../dns/index.js'
-import type { Handler, Plugin, Query, Reply, SetupContext, Timer } from '../contract.js'
+import { type Handler, type Passing, type Plugin, type Query, type Reply, type SetupContext, type Timer, UNTOUCHED } from '../contract.js'
 import { type Guarded, isGuarded, probeZone } from './guarded.js'
 import { Names, type Sighting } from './names.js'
 import { Probe } from './probe.js'
@@ -86,6 +86,10 @@ export class Loop implements Plugin {
     if (query.type !== TYPE.HINFO || this.#names?.came(query.name, query.peer) !== true) return next(query)
     // An answer, so that the question goes round no further.
     return query.reply('loop', RCODE.NOERROR, { aa: false })
+  }
+
+  stands({ type }: Query): Passing | undefined {
+    return type === TYPE.HINFO ? undefined : UNTOUCHED
   }
 
   #detected(probe: Probe, forward: Guarded, label: string, file: string | undefined, sighting: Sighting): void {

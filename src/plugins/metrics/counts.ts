@@ -3,7 +3,7 @@
  * One `Counts` belongs to one server, zone and view.
  */
 import { rcodeName, TYPE, typeName } from '../../dns/index.js'
-import type { Counter, Histogram } from '../contract.js'
+import type { Clock, Counter, Histogram, Passing, Rounds } from '../contract.js'
 import type { Families } from './families.js'
 
 /** Types with a label of their own; all others share `other`, so that no client can make series at will. */
@@ -39,6 +39,11 @@ export interface Labels {
   readonly view: string
 }
 
+interface Timing {
+  readonly clock: Clock
+  readonly rounds: Rounds
+}
+
 export class Counts {
   readonly labels: Labels
   readonly #families: Families
@@ -47,9 +52,15 @@ export class Counts {
   readonly #sizes: { query: Histogram; reply: Histogram }[] = []
   readonly #responses = new Map<string, (Counter | undefined)[]>()
   readonly #duration: Histogram
+  readonly #timing: Timing
+  readonly #sizesAgain: { query: Counter[]; reply: Counter[] } = { query: [], reply: [] }
   #dnssecOk: Counter | undefined
+  /** Answers given again in this round, and when their queries came. */
+  #owed = 0
+  #since = 0
 
-  constructor(families: Families, labels: Labels) {
+  constructor(families: Families, labels: Labels, timing: Timing) {
+    this.#timing = timing
     this.labels = labels
     this.#families = families
     this.#zone = [labels.server, labels.zone, labels.view]
@@ -68,10 +79,51 @@ export class Counts {
     plugin: string,
     seconds: number,
   ): void {
-    if (dnssecOk) {
-      this.#dnssecOk ??= this.#families.dnssecOk.with(...this.#zone)
-      this.#dnssecOk.inc()
+    if (dnssecOk) this.#dnssec().inc()
+    this.#request(type, udp, family).inc()
+    this.#duration.observe(seconds)
+    const sizes = this.#sizes[udp ? 0 : 1] ?? this.#sizesOf(udp)
+    sizes.query.observe(querySize)
+    sizes.reply.observe(replySize)
+    this.#response(rcode, plugin).inc()
+  }
+
+  /** Counts over UDP, of one question and its reply, for as often as they are the same. */
+  again(type: number, dnssecOk: boolean, querySize: number, replySize: number, rcode: number, plugin: string): Passing {
+    const sizes = this.#sizes[0] ?? this.#sizesOf(true)
+    const query = observed(this.#sizesAgain.query, sizes.query, querySize)
+    const reply = observed(this.#sizesAgain.reply, sizes.reply, replySize)
+    const response = this.#response(rcode, plugin)
+    return {
+      passed: (family, received) => {
+        if (dnssecOk) this.#dnssec().inc()
+        this.#request(type, true, family).inc()
+        query.inc()
+        reply.inc()
+        response.inc()
+        this.#owe(received)
+      },
     }
+  }
+
+  #owe(since: number): void {
+    this.#since = since
+    if (this.#owed++ === 0) this.#timing.rounds.atEnd(this)
+  }
+
+  /** The round is over. */
+  flush(): void {
+    const { clock } = this.#timing
+    this.#duration.observe((clock.monotonic() - this.#since) / 1000, this.#owed)
+    this.#owed = 0
+  }
+
+  #dnssec(): Counter {
+    this.#dnssecOk ??= this.#families.dnssecOk.with(...this.#zone)
+    return this.#dnssecOk
+  }
+
+  #request(type: number, udp: boolean, family: 4 | 6): Counter {
     const place = type < 256 ? PLACES[type]! : OTHER
     const index = ((udp ? 0 : 2) + (family === 4 ? 0 : 1)) * TYPES + place
     let requests = this.#requests[index]
@@ -80,12 +132,7 @@ export class Counts {
       requests = this.#families.requests.with(...this.#zone, udp ? 'udp' : 'tcp', family === 4 ? '1' : '2', label)
       this.#requests[index] = requests
     }
-    requests.inc()
-    this.#duration.observe(seconds)
-    const sizes = this.#sizes[udp ? 0 : 1] ?? this.#sizesOf(udp)
-    sizes.query.observe(querySize)
-    sizes.reply.observe(replySize)
-    this.#response(rcode, plugin).inc()
+    return requests
   }
 
   #sizesOf(udp: boolean): { query: Histogram; reply: Histogram } {
@@ -108,6 +155,12 @@ export class Counts {
     }
     return counter
   }
+}
+
+/** The counter of one value, made once. */
+function observed(known: Counter[], histogram: Histogram, value: number): Counter {
+  known[value] ??= histogram.at(value)
+  return known[value]
 }
 
 /** CoreDNS calls 16 BADSIG. */

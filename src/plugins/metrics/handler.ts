@@ -4,6 +4,7 @@ import {
   type BlockConfig,
   type Handler,
   isCrash,
+  type Passing,
   type Plugin,
   type Query,
   type Reply,
@@ -52,6 +53,13 @@ export class Prometheus implements Plugin {
     return query.internal ? next(query) : watch(query, next, this.#seen)
   }
 
+  /** Counted with the others of its round, as having taken as long as the round did. */
+  stands(query: Query, reply: Message): Passing {
+    const plugin = reply.by === '' ? '' : this.#neighbour
+    const counts = this.#counts(query.server, query.zone, query.view)
+    return counts.again(query.type, query.dnssecOk, fullLength(query.message), reply.by === '' ? 0 : fullLength(reply), reply.rcode, plugin)
+  }
+
   readonly #seen = (query: Query, message: Message | undefined, size: number, rcode: number, error: unknown): void => {
     // Comes again as an answer of the server's own.
     if (isCrash(error)) return
@@ -82,7 +90,7 @@ export class Prometheus implements Plugin {
     if (last !== undefined && is(last, server, zone, view)) return last
     let counts = this.#all.find((each) => is(each, server, zone, view))
     if (counts === undefined) {
-      counts = new Counts(this.#families, { server, zone, view })
+      counts = new Counts(this.#families, { server, zone, view }, this.#ctx)
       this.#all.push(counts)
     }
     this.#last = counts

@@ -1,7 +1,7 @@
 /** `nsid`: tells a client that asks for it which server answered (RFC 5001). */
 import { hostname } from 'node:os'
 import { type Edns, type Message, OPTION } from '../../dns/index.js'
-import { after, type Handler, ONCE, type Plugin, type PluginModule, type Query, type Reply } from '../contract.js'
+import { after, type Handler, ONCE, type Passing, type Plugin, type PluginModule, type Query, type Reply, UNTOUCHED } from '../contract.js'
 
 const module: PluginModule = {
   name: 'nsid',
@@ -30,6 +30,11 @@ class Nsid implements Plugin {
     const result = next(query)
     if (!client?.options.some(({ code }) => code === OPTION.NSID)) return result
     return after(result, (reply) => this.#signed(reply, client))
+  }
+
+  /** Only replies to queries without options may stand. */
+  stands(): Passing {
+    return UNTOUCHED
   }
 
   #signed(reply: Message, client: Edns): Message {

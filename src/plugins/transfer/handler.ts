@@ -1,6 +1,15 @@
 /** `transfer`: who may have a zone whole, and the messages it leaves in (RFC 5936, RFC 1995). */
 import { FLAG, Message, Name, parseAddress, RCODE, type RR, recordLength, TYPE } from '../../dns/index.js'
-import type { Handler, MessageStream, Plugin, Query, Reply, SetupContext } from '../contract.js'
+import {
+  type Handler,
+  type MessageStream,
+  type Passing,
+  type Plugin,
+  type Query,
+  type Reply,
+  type SetupContext,
+  UNTOUCHED,
+} from '../contract.js'
 import { notifyAll } from './notify.js'
 
 /** A host that gets zones and word of their changes. */
@@ -49,6 +58,10 @@ export class TransferPlugin implements Plugin {
     this.#zones = rules
       .flatMap((rule) => rule.zones.map((zone) => ({ zone: Name.parse(zone), rule })))
       .sort((a, b) => b.zone.key.length - a.zone.key.length)
+  }
+
+  stands({ type }: Query): Passing | undefined {
+    return type === TYPE.AXFR || type === TYPE.IXFR ? undefined : UNTOUCHED
   }
 
   serveDNS(query: Query, next: Handler): Reply | Promise<Reply> {

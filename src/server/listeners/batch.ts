@@ -126,11 +126,12 @@ export class BatchPort implements DatagramPort, Watched, Flushing {
   }
 
   ready(): void {
-    const { receiving } = this.#batches
+    const { receiving, loop } = this.#batches
     for (let round = 0; round < ROUNDS && !this.#closed; round++) {
       const count = receiving.receive(this.#fd)
       if (count <= 0) return
-      this.#batches.loop.taken += count
+      if (round > 0) loop.begun = performance.now()
+      loop.taken += count
       for (let slot = 0; slot < count; slot++) this.#take(slot)
       if (this.#batches.poison) receiving.poison(count)
       if (count < SLOTS) return

@@ -49,6 +49,8 @@ export class Loop {
     monotonic: () => performance.now(),
     timer: (ms, fn) => this.#timers.add(performance.now() + ms, fn),
   }
+  /** Monotonic milliseconds when the datagrams that are being looked at were read. */
+  begun = performance.now()
   /** Counted up in a round by those who know: queries that began to wait, datagrams sent upstream, answers to what waited, replies from upstream. */
   kept = 0
   /** Datagrams that the round brought. */
@@ -138,8 +140,10 @@ export class Loop {
   async #run(): Promise<void> {
     await turnOfNode()
     while (!this.#stopped) {
-      this.#take(this.#libc.epoll_wait(this.#epoll, this.#events, EVENTS, this.#patience()))
-      if (this.#timers.next <= performance.now() && this.#timers.fire(performance.now())) this.turn()
+      const count = this.#libc.epoll_wait(this.#epoll, this.#events, EVENTS, this.#patience())
+      this.begun = performance.now()
+      this.#take(count)
+      if (this.#timers.next <= this.begun && this.#timers.fire(this.begun)) this.turn()
       await null
       for (let tick = 1; tick < MAX_TICKS && this.#isOwing(); tick++) await null
       if (this.#isOwing()) this.turn()
