@@ -2,7 +2,6 @@
 import { FLAG, Message, Name, OPCODE, OPTION, RCODE, TYPE } from '../../src/dns/index.js'
 import {
   type Clock,
-  GONE,
   type Handler,
   isMessage,
   isPromise,
@@ -19,6 +18,7 @@ import {
 import { bareEdns, type Captured, capLive, capture, replyOf } from './capture.js'
 import type { ServerCounters } from './metrics.js'
 import type { CacheOptions } from './options.js'
+import { type HitsOf, StandingHit } from './standing.js'
 import { type Item, type Side, type Slot, type Store, timeLeft } from './store.js'
 
 /** What asking behind the cache brought. `captured` is undefined for live replies, streams and DROP. */
@@ -65,6 +65,8 @@ export class Cache implements Plugin {
   #server = ''
   #counters: ServerCounters | undefined
   readonly #servers = new Map<string, ServerCounters>()
+  readonly #standings = new Map<ServerCounters, Record<Side, HitsOf>>()
+  readonly #livePassings = new Map<ServerCounters, Passing>()
 
   constructor(options: CacheOptions, env: Surroundings) {
     this.#options = options
@@ -104,40 +106,54 @@ export class Cache implements Plugin {
   stands(query: Query, reply: Message): Standing | Passing | undefined {
     if (!this.#covers(query)) return UNTOUCHED
     const counters = this.#countersFor(query.server)
-    if (reply.live)
-      return {
-        passed: () => {
-          counters.requests.inc()
-          counters.misses.inc()
-        },
-      }
+    if (reply.live) return this.#livePassing(counters)
     const slot = reply.by === this.name ? this.#store?.find(query) : undefined
     return slot === undefined || this.#options.preferPositive ? undefined : this.#standingHit(slot, counters)
   }
 
   /** As long as nothing is put beside or in the place of what answers now, it has time left, and no refresh is due. */
   #standingHit(slot: Slot, counters: ServerCounters): Standing | undefined {
-    const { success, denial } = slot
     const side = this.#pick(slot, this.#env.clock.monotonic())
     if (side === undefined) return undefined
-    const item = this.#itemOf(slot, side)
-    const hits = counters.hits[side]
-    const { prefetch, keepTtl } = this.#options
-    return {
-      again: (now) => {
-        if (slot.success !== success || slot.denial !== denial || slot[side]?.item !== item) return GONE
-        const left = timeLeft(item, now)
-        if (left <= 0) return GONE
-        if (prefetch > 0) {
-          if (this.#wouldBeDue(slot, item, now, left)) return GONE
-          this.#countHit(item, now)
-        }
-        counters.requests.inc()
-        hits.inc()
-        this.#store!.used(slot, side)
-        return keepTtl ? item.ttl : left
-      },
+    const standing = new StandingHit(slot, side, this.#itemOf(slot, side), this.#standingFor(counters)[side])
+    slot.depends(standing)
+    return standing
+  }
+
+  #standingFor(counters: ServerCounters): Record<Side, HitsOf> {
+    let both = this.#standings.get(counters)
+    if (both === undefined) {
+      const counts = (slot: Slot, item: Item, now: number, left: number): boolean => {
+        if (this.#wouldBeDue(slot, item, now, left)) return false
+        this.#countHit(item, now)
+        return true
+      }
+      const hitsOf = (side: Side): HitsOf => ({
+        store: this.#store!,
+        keepTtl: this.#options.keepTtl,
+        requests: counters.requests,
+        hits: counters.hits[side],
+        counts: this.#options.prefetch > 0 ? counts : undefined,
+      })
+      both = { success: hitsOf('success'), denial: hitsOf('denial') }
+      this.#standings.set(counters, both)
     }
+    return both
+  }
+
+  /** Live answers are misses. */
+  #livePassing(counters: ServerCounters): Passing {
+    let passing = this.#livePassings.get(counters)
+    if (passing === undefined) {
+      passing = {
+        passed: () => {
+          counters.requests.inc()
+          counters.misses.inc()
+        },
+      }
+      this.#livePassings.set(counters, passing)
+    }
+    return passing
   }
 
   #covers(query: Query): boolean {

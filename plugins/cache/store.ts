@@ -31,9 +31,10 @@ export interface Item {
 }
 
 /** Seconds left, rounded as CoreDNS does: whole seconds of age are taken off. */
-export function timeLeft(item: Item, now: number): number {
-  return item.ttl - Math.max(0, Math.floor((now - item.storedAt) / 1000))
-}
+export const timeLeft = ({ ttl, storedAt }: Item, now: number): number => secondsLeft(ttl, storedAt, now)
+
+/** Of `ttl` seconds that began at `storedAt`. */
+export const secondsLeft = (ttl: number, storedAt: number, now: number): number => ttl - Math.max(0, Math.floor((now - storedAt) / 1000))
 
 export type Side = 'success' | 'denial'
 
@@ -65,6 +66,15 @@ class Entry implements Node {
 const costOf = (slot: Slot, item: Item): number =>
   OVERHEAD + slot.key.length + item.wire.length + (item.lastGood === undefined ? 0 : OVERHEAD + item.lastGood.wire.length)
 
+/** Made from what a slot keeps. */
+export interface Dependent {
+  /** The slot keeps something else by now. */
+  gone: boolean
+}
+
+/** One for each combination of the client's bits and of the addresses that it may ask, as far as they come often. */
+const MOST_DEPENDENTS = 16
+
 /** All that is known of one question: what is kept, and the query that is on its way. */
 export class Slot {
   readonly key: string
@@ -74,11 +84,26 @@ export class Slot {
   denial: Entry | undefined = undefined
   /** Set while the question is being asked behind the cache. */
   flight: object | undefined = undefined
+  #dependents: Dependent[] | undefined = undefined
 
   constructor(key: string, kind: number) {
     this.key = key
     this.kind = kind
     this.hash = hashOf(key, kind)
+  }
+
+  /** `dependent` is told when what is kept here changes. */
+  depends(dependent: Dependent): void {
+    // Some of them are of no use to anybody any more; nobody says which.
+    if (this.#dependents === undefined || this.#dependents.length >= MOST_DEPENDENTS) this.changed()
+    this.#dependents ??= []
+    this.#dependents.push(dependent)
+  }
+
+  changed(): void {
+    if (this.#dependents === undefined) return
+    for (const dependent of this.#dependents) dependent.gone = true
+    this.#dependents = undefined
   }
 }
 
@@ -155,6 +180,7 @@ export class Store {
   put(slot: Slot, side: Side, item: Item): void {
     const old = slot[side]
     const room = this.#rooms[side]
+    slot.changed()
     if (old === undefined) {
       const entry = new Entry(slot, side, item)
       slot[side] = entry
@@ -206,6 +232,7 @@ export class Store {
 
   #forget(entry: Entry): void {
     if (entry.slot[entry.side] === entry) entry.slot[entry.side] = undefined
+    entry.slot.changed()
     this.release(entry.slot)
   }
 }

@@ -39,6 +39,7 @@ export class CloudNdots implements Plugin {
   readonly #match: (name: Name) => Match | undefined
   readonly #failures: Failures
   readonly #counters = new Map<string, Counter>()
+  readonly #passings = new Map<string, Passing>()
   #cluster: ClusterView | undefined
   /** Not the plugin itself, which would live as long as a question that remembers it. */
   readonly #owner = {}
@@ -73,8 +74,16 @@ export class CloudNdots implements Plugin {
     if (match === undefined) return UNTOUCHED
     if (!this.#options.clusterZones.has(match.zone.key) || reply.rcode === RCODE.NXDOMAIN || this.#cluster?.synced() !== true)
       return undefined
-    const { server } = q
-    return { passed: () => void this.#count(server, 'passed', undefined) }
+    return this.#passing(q.server)
+  }
+
+  #passing(server: string): Passing {
+    let passing = this.#passings.get(server)
+    if (passing === undefined) {
+      passing = { passed: () => void this.#count(server, 'passed', undefined) }
+      this.#passings.set(server, passing)
+    }
+    return passing
   }
 
   /** Depends on nothing but the name and the options, so a question that comes often keeps it. */

@@ -32,6 +32,7 @@ interface Encoded {
 export class AnswerMemo {
   /** Not the plugin itself, which would live as long as a question that remembers it. */
   readonly #owner = {}
+  #epoch: (() => number) | undefined
 
   /** The answer that `index` still gives to the query, if it is known. */
   recall(query: Query, index: ClusterIndex): Message | undefined {
@@ -48,7 +49,8 @@ export class AnswerMemo {
   standing(query: Query, index: () => ClusterIndex): Standing | undefined {
     const known = this.#known(query)
     if (known === undefined) return undefined
-    return { again: () => (isCurrent(known, index()) ? AS_GIVEN : GONE) }
+    this.#epoch ??= () => epochOf(index())
+    return { again: () => (isCurrent(known, index()) ? AS_GIVEN : GONE), epoch: this.#epoch }
   }
 
   #known(query: Query): Encoded | undefined {
@@ -84,6 +86,9 @@ function isCurrent({ index: id, entry, revision, namespaces }: Encoded, index: C
   if (id !== index.id || namespaces !== index.namespaceRevision || index.state.staleSince !== undefined) return false
   return revision === (entry === undefined ? index.revision : entry.revision)
 }
+
+/** Another number after every change; while answers need a remark, none that was before. */
+const epochOf = ({ id, revision, state }: ClusterIndex): number => (state.staleSince === undefined ? id * 2 ** 40 + revision : Number.NaN)
 
 /** The TTL that all records have; -1: there are none, or they differ. */
 function commonTtl({ answers, authorities, additionals }: Message): number {

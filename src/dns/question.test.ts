@@ -71,6 +71,17 @@ describe('a question that comes often', () => {
   )
 })
 
+test('two owners have room beside what owners left who are gone', () => {
+  const [gone, a, b] = [{}, {}, {}]
+  const kept = new Kept()
+  kept.set(gone, 0)
+  for (let i = 1; i < 3; i++) {
+    if (kept.get(a) === undefined) kept.set(a, i)
+    if (kept.get(b) === undefined) kept.set(b, i)
+  }
+  expect([kept.get(a), kept.get(b)]).toEqual([1, 1])
+})
+
 test('what is kept is told apart by its owner, two owners at once', () => {
   const [a, b, c] = [{}, {}, {}]
   const kept = new Kept()
@@ -81,7 +92,7 @@ test('what is kept is told apart by its owner, two owners at once', () => {
   expect([kept.get(a), kept.get(b), kept.get(c)]).toEqual([3, 2, undefined])
   kept.set(c, 4)
   kept.set(c, 5)
-  expect([kept.get(a), kept.get(b), kept.get(c)]).toEqual([3, undefined, 5])
+  expect([kept.get(a), kept.get(b), kept.get(c)]).toEqual([undefined, 2, 5])
 })
 
 describe('a query as it came in', () => {

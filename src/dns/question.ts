@@ -29,15 +29,18 @@ export class Kept {
     return this.#other === owner ? this.#otherValue : undefined
   }
 
-  /** Takes the place of what `owner` left here before; of a third owner's if there are more than two. */
+  /** Takes the place of what `owner` left here before; or else of what was left longest ago, whose owner may be gone since a reload. */
   set(owner: object, value: unknown): void {
-    if (this.#owner === owner || (this.#owner === undefined && this.#other !== owner)) {
-      this.#owner = owner
-      this.#value = value
-    } else {
-      this.#other = owner
+    if (this.#other === owner) {
       this.#otherValue = value
+      return
     }
+    if (this.#owner !== owner) {
+      this.#other = this.#owner
+      this.#otherValue = this.#value
+      this.#owner = owner
+    }
+    this.#value = value
   }
 }
 

@@ -15,9 +15,14 @@ export interface Standing {
    * GONE, the plugin has counted the answer as it counts one that it gives itself.
    */
   again(now: number): number
+  /**
+   * A number that many answers have in common. As long as it is what it was when `again` last returned AS_GIVEN, the answer stands as given,
+   * and `again` need not be called. The same function for all of them.
+   */
+  readonly epoch?: () => number
 }
 
-/** Says of an answer from behind what the plugin does each time that it comes by. */
+/** Says of an answer from behind what the plugin does each time that it comes by. The fewer different ones there are, the better. */
 export interface Passing {
   /** false: the plugin would do something else by now, so the chain must be asked. Counts nothing. */
   holds?(): boolean

@@ -1,6 +1,8 @@
 /**
- * Answers that stand (see plugins/standing.ts), of one listener and one generation: a hash table whose entries hold the octets of a question
- * and what follows it in the answer side by side, so that answering again touches few lines of the processor's cache and makes no object.
+ * Answers that stand (see plugins/standing.ts), of one listener and one generation: a hash table whose places hold all that is needed to
+ * answer again, octets and numbers, side by side. What an answer costs here is not instructions but lines of the processor's cache that are
+ * not in it, some 100 ns each; so a place is read from its begin on, and objects are shared by as many answers as possible.
+ *
  * Whatever is not entirely ordinary is left to the chain: names in the table are whole and folded, queries have one question, no flags but
  * RD, AD and CD, and nothing behind the question but at most an OPT record without options.
  */
@@ -17,91 +19,109 @@ const OPT = 11
 const LEAST = 5
 /** Octets of the longest query that is looked at. */
 const LONGEST_QUERY = HEADER + 255 + 4 + OPT
+/** Octets of the longest answer: with an OPT record every client takes it. */
+const LONGEST = 512 - OPT
 
 /** Sets of two places. */
 const SETS = 4096
-/** Octets of a place: question and records; longer answers are left to the chain. */
-const STRIDE = 512
-/** Octets of the longest answer: with an OPT record every client takes it. */
-const LONGEST = 512 - OPT
+/** Octets of a place. No power of two, with which all places would begin in the same few lines of the cache. */
+const STRIDE = 576
+/** Words of 32 bits in a place: hash; variant, octets of question and answer; flags and answers; authorities and additionals; … */
+const W_HASH = 0
+const W_SHAPE = 1
+const W_FLAGS = 2
+const W_COUNTS = 3
+/** … the number that the epoch had when the answer was last known to stand (a double), the epoch, the company, and how many TTLs there are. */
+const D_STAMP = 2
+const W_EPOCH = 6
+const W_COMPANY = 7
+const W_TTLS = 8
+/** … their offsets in the message, two in a word, and from here on the octets of the question and of what follows it. */
+const W_OFFSETS = 9
+const MOST_TTLS = 6
+const OCTETS = 48
+const STRIDE_WORDS = STRIDE / 4
+const STRIDE_DOUBLES = STRIDE / 8
+
 /** After a plugin has said no, so many answers pass before one is asked about again. */
 const PAUSE = 16
+/** Different companies and epochs that are remembered; with more of them everything begins anew. */
+const MOST = 4096
 /** Other in every process, so that nobody outside can choose names that drive each other out. */
 const SEED = (Math.random() * 0x7fffffff) | 0
-
 const NO_LIMIT = 65_535
 
 /** The client sent an OPT record; with DO set in it. */
 const HAS_OPT = 2
 const DO = 4
+const VARIANT_BITS = 6
 
-class Entry {
-  readonly standing: Standing
-  readonly passings: readonly Passing[]
-  readonly variant: number
-  /** Octets of the question, and of the whole answer. */
-  readonly question: number
-  readonly length: number
-  readonly flags: number
-  readonly answers: number
-  readonly authorities: number
-  readonly additionals: number
-  readonly layout: Layout
+/** The plugins that an answer passes, as far as they have something to do; shared by all answers that pass the same. */
+class Company {
+  readonly number: number
+  readonly checks: readonly Passing[]
+  readonly counting: readonly Passing[]
   readonly shuffles: boolean
   /** Octets that the OPT record states at most. */
   readonly lowers: number
+  /** With one more. */
+  readonly and = new Map<Passing, Company>()
 
-  constructor(standing: Standing, passings: readonly Passing[], variant: number, question: number, octets: Buffer, layout: Layout) {
-    this.standing = standing
-    this.passings = passings
-    this.variant = variant
-    this.question = question
-    this.length = octets.length
-    this.flags = octets.readUInt16BE(2)
-    this.answers = octets.readUInt16BE(6)
-    this.authorities = octets.readUInt16BE(8)
-    this.additionals = octets.readUInt16BE(10)
-    this.layout = layout
+  constructor(number: number, passings: readonly Passing[]) {
+    this.number = number
+    this.checks = passings.filter(({ holds }) => holds !== undefined)
+    this.counting = passings.filter(({ passed }) => passed !== undefined)
     this.shuffles = passings.some(({ shuffles }) => shuffles === true)
     this.lowers = Math.min(NO_LIMIT, ...passings.map(({ lowers }) => lowers ?? NO_LIMIT))
   }
 }
 
+/** Of an answer what seldom matters. */
+interface Entry {
+  readonly standing: Standing
+  readonly layout: Layout
+}
+
 export class StandingAnswers {
   #entries: (Entry | undefined)[] = []
-  #hashes = new Int32Array(0)
+  #words = new Int32Array(0)
+  #doubles = new Float64Array(0)
+  #octets = new Uint8Array(0)
   /** Which of a set's places was of use last. */
   #recent = new Uint8Array(0)
-  /** Memory is the kernel's zero page until something is written. */
-  #octets = new Uint8Array(0)
+  #companies: Company[] = [new Company(0, [])]
+  #epochs: (() => number)[] = []
   readonly #scratch = Buffer.allocUnsafeSlow(HEADROOM + 512)
-  /** Of the query that was looked at last. */
+  /** Of the query that was looked at last; `#question` 0: there is none. */
   #hash = 0
   #variant = 0
   #question = 0
   #random = SEED | 1
   #pause = 0
 
-  /** Answers the query in `bytes` if its answer is known and still stands. false: nothing has happened. */
+  /** Answers the query in `bytes`, which came at `now`, if its answer is known and still stands. false: nothing has happened. */
   answer(bytes: Buffer, length: number, origin: Origin, now: number): boolean {
     this.#question = 0
     if (!this.#look(bytes, length)) return false
     const hash = this.#hash
-    const set = hash & (SETS - 1)
-    let place = 2 * set
-    if (this.#hashes[place] !== hash && this.#hashes[++place] !== hash) return false
-    const entry = this.#entries[place]
-    if (entry === undefined || entry.variant !== this.#variant || entry.question !== this.#question) return false
-    const from = place * STRIDE
-    if (!this.#isAsked(bytes, entry.question, from)) return false
-    const { passings } = entry
-    for (let i = 0; i < passings.length; i++) if (passings[i]!.holds?.() === false) return this.#forget(place)
-    const ttl = entry.standing.again(now)
+    let place = 2 * (hash & (SETS - 1))
+    const words = this.#words
+    if (words[place * STRIDE_WORDS + W_HASH] !== hash && words[++place * STRIDE_WORDS + W_HASH] !== hash) return false
+    const at = place * STRIDE_WORDS
+    const shape = words[at + W_SHAPE]!
+    if ((shape & 0xffff) !== (this.#variant | (this.#question << VARIANT_BITS))) return false
+    if (!this.#isAsked(bytes, this.#question, place * STRIDE + OCTETS)) return false
+    const company = this.#companies[words[at + W_COMPANY]!]!
+    const { checks, counting } = company
+    for (let i = 0; i < checks.length; i++) if (!checks[i]!.holds!()) return this.#forget(place)
+    const ttl = this.#ttlOf(place, now)
     if (ttl === GONE) return this.#forget(place)
-    const { family } = origin.peer
-    for (let i = 0; i < passings.length; i++) passings[i]!.passed?.(family, now)
-    this.#recent[set] = place & 1
-    this.#send(entry, from, ttl, bytes, origin)
+    if (counting.length > 0) {
+      const { family } = origin.peer
+      for (let i = 0; i < counting.length; i++) counting[i]!.passed!(family, now)
+    }
+    this.#recent[place >> 1] = place & 1
+    this.#send(place, company, ttl, bytes, origin)
     return true
   }
 
@@ -118,12 +138,8 @@ export class StandingAnswers {
       return
     }
     const said = consent(block, query, reply)
-    if (said === undefined) {
-      this.#pause = PAUSE
-      return
-    }
-    const octets = reply.toBuffer()
-    this.#keep(new Entry(said.standing, said.passings, this.#variant, size, octets, reply.layout ?? NO_LAYOUT), octets, bytes)
+    if (said === undefined) this.#pause = PAUSE
+    else this.#keep({ standing: said.standing, layout: reply.layout ?? NO_LAYOUT }, said.passings, reply.toBuffer(), bytes)
   }
 
   /** Whether the query is ordinary; then sets `#hash`, `#variant` and `#question`. */
@@ -148,7 +164,7 @@ export class StandingAnswers {
       hash ^= hash >>> 15
     }
     for (; at < end; at++) hash = Math.imul(hash ^ (bytes[at]! | 0x20), 0x01000193)
-    this.#hash = hash ^ (hash >>> 13)
+    this.#hash = hash ^ (hash >>> 13) || 1
     this.#variant = variant
     this.#question = end - HEADER
     return true
@@ -161,79 +177,166 @@ export class StandingAnswers {
     const name = size - 4
     for (let i = 0; i < name; i++) {
       const octet = bytes[HEADER + i]!
-      if (octet !== kept[from + i]! && (octet > 0x5a || octet < 0x41 || (octet | 0x20) !== kept[from + i]!)) return false
+      if (octet === kept[from + i]!) continue
+      // Other records than addresses may hold names in the client's letters.
+      if (octet > 0x5a || octet < 0x41 || (octet | 0x20) !== kept[from + i]! || !isAddressType(kept, from + name)) return false
     }
     for (let i = name; i < size; i++) if (bytes[HEADER + i] !== kept[from + i]) return false
     return true
   }
 
-  #send(entry: Entry, from: number, ttl: number, bytes: Buffer, origin: Origin): void {
+  /** As `Standing.again`. As long as its epoch lasts, an answer need not be asked about. */
+  #ttlOf(place: number, now: number): number {
+    const number = this.#words[place * STRIDE_WORDS + W_EPOCH]!
+    if (number < 0) return this.#entries[place]!.standing.again(now)
+    const epoch = this.#epochs[number]!()
+    const at = place * STRIDE_DOUBLES + D_STAMP
+    if (this.#doubles[at] === epoch) return AS_GIVEN
+    const ttl = this.#entries[place]!.standing.again(now)
+    if (ttl === AS_GIVEN) this.#doubles[at] = epoch
+    return ttl
+  }
+
+  #send(place: number, company: Company, ttl: number, bytes: Buffer, origin: Origin): void {
     const out = origin.room(512) ?? this.#scratch
-    const { flags, question, length, layout } = entry
+    const at = place * STRIDE_WORDS
+    const shape = this.#words[at + W_SHAPE]!
+    const length = shape >>> 16
+    const end = HEADER + ((shape & 0xffff) >>> VARIANT_BITS)
     const kept = this.#octets
-    out[HEADROOM] = bytes[0]!
-    out[HEADROOM + 1] = bytes[1]!
-    out[HEADROOM + 2] = flags >>> 8
-    out[HEADROOM + 3] = flags
-    out[HEADROOM + 4] = 0
-    out[HEADROOM + 5] = 1
-    out[HEADROOM + 6] = entry.answers >>> 8
-    out[HEADROOM + 7] = entry.answers
-    out[HEADROOM + 8] = entry.authorities >>> 8
-    out[HEADROOM + 9] = entry.authorities
-    const end = HEADER + question
     // The question in the client's own letters.
     for (let i = HEADER; i < end; i++) out[HEADROOM + i] = bytes[i]!
-    const back = from - HEADER
+    const back = place * STRIDE + OCTETS - HEADER
     for (let i = end; i < length; i++) out[HEADROOM + i] = kept[back + i]!
-    if (ttl !== AS_GIVEN || entry.shuffles)
-      applyPatch(layout, ttl === AS_GIVEN ? -1 : ttl, entry.shuffles ? this.#next() : 0, undefined, out, HEADROOM)
+    if (ttl !== AS_GIVEN) this.#putTtl(place, ttl, out)
+    if (company.shuffles) applyPatch(this.#entries[place]!.layout, -1, this.#next(), undefined, out, HEADROOM)
+    let counts = this.#words[at + W_COUNTS]!
     let total = length
-    let additionals = entry.additionals
-    if ((entry.variant & HAS_OPT) !== 0) {
-      additionals++
+    if ((shape & HAS_OPT) !== 0) {
+      counts++
       total += OPT
-      addOpt(out, HEADROOM + length, bytes, end, entry.lowers)
+      addOpt(out, HEADROOM + length, bytes, end, company.lowers)
     }
-    out[HEADROOM + 10] = additionals >>> 8
-    out[HEADROOM + 11] = additionals
+    this.#putHeader(out, bytes, this.#words[at + W_FLAGS]!, counts)
     origin.send(out, HEADROOM, total)
     origin.end()
   }
 
-  /** Into the place that is empty, or else the one that was not of use last. */
-  #keep(entry: Entry, answer: Buffer, bytes: Buffer): void {
-    if (this.#octets.length === 0) this.#allocate()
-    const set = this.#hash & (SETS - 1)
-    let place = 2 * set
-    if (this.#entries[place] !== undefined && this.#hashes[place] !== this.#hash) {
-      if (this.#entries[place + 1] === undefined || this.#hashes[place + 1] === this.#hash || this.#recent[set] === 0) place++
-    }
-    const from = place * STRIDE
-    const octets = this.#octets
-    octets.set(answer.subarray(HEADER), from)
-    // What is compared with is the folded question, with the octets of type and class as they are.
-    const name = entry.question - 4
-    for (let i = 0; i < entry.question; i++) {
-      const octet = bytes[HEADER + i]!
-      octets[from + i] = i < name && octet >= 0x41 && octet <= 0x5a ? octet | 0x20 : octet
-    }
-    this.#entries[place] = entry
-    this.#hashes[place] = this.#hash
-    this.#recent[set] = place & 1
+  #putHeader(out: Buffer, bytes: Buffer, flags: number, counts: number): void {
+    out[HEADROOM] = bytes[0]!
+    out[HEADROOM + 1] = bytes[1]!
+    out[HEADROOM + 2] = flags >>> 24
+    out[HEADROOM + 3] = flags >>> 16
+    out[HEADROOM + 4] = 0
+    out[HEADROOM + 5] = 1
+    out[HEADROOM + 6] = flags >>> 8
+    out[HEADROOM + 7] = flags
+    out[HEADROOM + 8] = counts >>> 24
+    out[HEADROOM + 9] = counts >>> 16
+    out[HEADROOM + 10] = counts >>> 8
+    out[HEADROOM + 11] = counts
   }
 
-  /** Most listeners never answer anything twice. */
+  #putTtl(place: number, ttl: number, out: Buffer): void {
+    const at = place * STRIDE_WORDS
+    const count = this.#words[at + W_TTLS]!
+    if (count > MOST_TTLS) {
+      applyPatch(this.#entries[place]!.layout, ttl, 0, undefined, out, HEADROOM)
+      return
+    }
+    for (let i = 0; i < count; i++) {
+      const to = HEADROOM + ((this.#words[at + W_OFFSETS + (i >> 1)]! >>> ((i & 1) << 4)) & 0xffff)
+      out[to] = ttl >>> 24
+      out[to + 1] = ttl >>> 16
+      out[to + 2] = ttl >>> 8
+      out[to + 3] = ttl
+    }
+  }
+
+  /** Into the place that is empty, or else the one that was not of use last. */
+  #keep(entry: Entry, passings: readonly Passing[], answer: Buffer, bytes: Buffer): void {
+    if (this.#octets.length === 0) this.#allocate()
+    const epoch = this.#numberOf(entry.standing.epoch)
+    const company = this.#companyOf(passings)
+    const place = this.#placeFor(this.#hash)
+    const at = place * STRIDE_WORDS
+    const words = this.#words
+    const question = this.#question
+    words[at + W_HASH] = this.#hash
+    words[at + W_SHAPE] = this.#variant | (question << VARIANT_BITS) | (answer.length << 16)
+    words[at + W_FLAGS] = (answer.readUInt16BE(2) << 16) | answer.readUInt16BE(6)
+    words[at + W_COUNTS] = (answer.readUInt16BE(8) << 16) | answer.readUInt16BE(10)
+    this.#doubles[place * STRIDE_DOUBLES + D_STAMP] = Number.NaN
+    words[at + W_EPOCH] = epoch
+    words[at + W_COMPANY] = company.number
+    const { ttls } = entry.layout
+    words[at + W_TTLS] = ttls.length
+    for (let i = 0; i < Math.min(ttls.length, MOST_TTLS); i += 2) words[at + W_OFFSETS + (i >> 1)] = ttls[i]! | ((ttls[i + 1] ?? 0) << 16)
+    this.#octets.set(answer.subarray(HEADER), place * STRIDE + OCTETS)
+    this.#putFolded(bytes, question, place * STRIDE + OCTETS)
+    this.#entries[place] = entry
+    this.#recent[place >> 1] = place & 1
+  }
+
+  /** What questions are compared with: the name folded, type and class as they are. */
+  #putFolded(bytes: Buffer, size: number, to: number): void {
+    for (let i = 0; i < size; i++) {
+      const octet = bytes[HEADER + i]!
+      this.#octets[to + i] = i < size - 4 && octet >= 0x41 && octet <= 0x5a ? octet | 0x20 : octet
+    }
+  }
+
+  #placeFor(hash: number): number {
+    const set = hash & (SETS - 1)
+    const first = this.#words[2 * set * STRIDE_WORDS + W_HASH]
+    if (first === 0 || first === hash) return 2 * set
+    const second = this.#words[(2 * set + 1) * STRIDE_WORDS + W_HASH]
+    if (second === 0 || second === hash) return 2 * set + 1
+    return 2 * set + (1 - this.#recent[set]!)
+  }
+
+  #companyOf(passings: readonly Passing[]): Company {
+    let company = this.#companies[0]!
+    for (const [i, passing] of passings.entries()) {
+      let next = company.and.get(passing)
+      if (next === undefined) {
+        if (this.#companies.length >= MOST) return this.#beginAnew(passings)
+        next = new Company(this.#companies.length, passings.slice(0, i + 1))
+        this.#companies.push(next)
+        company.and.set(passing, next)
+      }
+      company = next
+    }
+    return company
+  }
+
+  #beginAnew(passings: readonly Passing[]): Company {
+    this.#companies = [new Company(0, [])]
+    this.#words.fill(0)
+    this.#entries.fill(undefined)
+    return this.#companyOf(passings)
+  }
+
+  /** -1: none. */
+  #numberOf(epoch: (() => number) | undefined): number {
+    if (epoch === undefined) return -1
+    const known = this.#epochs.indexOf(epoch)
+    return known >= 0 ? known : this.#epochs.push(epoch) - 1
+  }
+
+  /** Most listeners never answer anything twice. What is not written to is the kernel's zero page. */
   #allocate(): void {
+    const memory = new ArrayBuffer(2 * SETS * STRIDE)
     this.#entries = new Array(2 * SETS).fill(undefined)
-    this.#hashes = new Int32Array(2 * SETS)
     this.#recent = new Uint8Array(SETS)
-    this.#octets = new Uint8Array(2 * SETS * STRIDE)
+    this.#words = new Int32Array(memory)
+    this.#doubles = new Float64Array(memory)
+    this.#octets = new Uint8Array(memory)
   }
 
   #forget(place: number): false {
     this.#entries[place] = undefined
-    this.#hashes[place] = 0
+    this.#words[place * STRIDE_WORDS + W_HASH] = 0
     return false
   }
 
@@ -259,6 +362,9 @@ function consent(block: Block, query: Query, reply: Message): { standing: Standi
   }
   return undefined
 }
+
+const isAddressType = (octets: Uint8Array, at: number): boolean =>
+  octets[at] === 0 && (octets[at + 1] === TYPE.A || octets[at + 1] === TYPE.AAAA)
 
 /** An OPT record of version 0 without options, with which the message ends. */
 const isPlainOpt = (bytes: Buffer, at: number): boolean =>

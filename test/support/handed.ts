@@ -1,6 +1,6 @@
 /** A whole server whose datagrams are handed to it by the test, without sockets: for what is counted per query. */
 import { realClock } from '../../src/plugins/clock.js'
-import type { PluginModule } from '../../src/plugins/contract.js'
+import type { Clock, PluginModule } from '../../src/plugins/contract.js'
 import { loadModule, pluginTable } from '../../src/plugins/load.js'
 import { Control } from '../../src/server/control.js'
 import type { Origin, PacketHandler } from '../../src/server/listeners/ports.js'
@@ -16,14 +16,18 @@ export interface HandedServer {
   sentLength: number
   /** Replies so far. */
   replies: number
+  /** Prometheus text. */
+  metrics(): Promise<string>
+  reload(corefile: string): Promise<Error | undefined>
   close(): Promise<void>
 }
 
-/** `modules` stand in for built-in plugins of the same directive, `over` for parts of the transport. */
+/** `modules` stand in for built-in plugins of the same directive, or come first in the chain; `over` stands in for parts of the transport. */
 export async function handedServer(
   corefile: string,
   modules: Readonly<Record<string, PluginModule>>,
   over: Partial<Transport> = {},
+  clock: Clock = realClock,
 ): Promise<HandedServer> {
   let handler: PacketHandler | undefined
   const transport: Transport = {
@@ -34,16 +38,18 @@ export async function handedServer(
     },
     ...over,
   }
-  const table = pluginTable().map((entry) => (entry.directive in modules ? { ...entry, builtin: false } : entry))
+  const builtin = pluginTable().map((entry) => (entry.directive in modules ? { ...entry, builtin: false } : entry))
+  const own = Object.keys(modules).filter((name) => builtin.every(({ directive }) => directive !== name))
+  const table = [...own.map((name) => ({ directive: name, specifier: `test:${name}`, builtin: false })), ...builtin]
   const load = async (entry: (typeof table)[number]) => modules[entry.directive] ?? (await loadModule(entry))
   const control = new Control({
     input: { name: 'Corefile', read: () => corefile },
     port: '0',
     plugins: table,
     threads: 1,
-    spawn: directSpawn('0', table, { loadModule: load, transport, connectDatagram: transport.connectDatagram }),
+    spawn: directSpawn('0', table, { loadModule: load, transport, clock, connectDatagram: transport.connectDatagram }),
     loggers: new Loggers({ write: () => undefined, flush: () => undefined }),
-    clock: realClock,
+    clock,
     loadModule: load,
     quiet: true,
     exit: () => undefined,
@@ -74,6 +80,8 @@ export async function handedServer(
     sent: Buffer.alloc(4096),
     sentLength: 0,
     replies: 0,
+    metrics: async () => (await control.metricsText()).body,
+    reload: (text) => control.reload({ name: 'Corefile', read: () => text }),
     close: () => control.stop(),
   }
   return server

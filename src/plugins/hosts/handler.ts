@@ -19,6 +19,8 @@ export class Hosts implements Plugin {
   readonly #zones: readonly Name[]
   readonly #fallthrough: readonly Name[]
   readonly #start: () => void | Promise<void>
+  /** What is said of answers as long as the file is this one. */
+  #sameTable: { readonly table: HostsTable; readonly passing: Passing } | undefined
 
   constructor(options: HostsOptions, tables: Tables, start: () => void | Promise<void>) {
     this.#options = options
@@ -56,7 +58,8 @@ export class Hosts implements Plugin {
     if (reply.by === NAME || reply.by === '') return undefined
     if (type !== TYPE.PTR && !this.#zones.some((zone) => name.isUnder(zone))) return UNTOUCHED
     const table = this.#tables.file()
-    return { holds: () => this.#tables.file() === table }
+    if (this.#sameTable?.table !== table) this.#sameTable = { table, passing: { holds: () => this.#tables.file() === table } }
+    return this.#sameTable.passing
   }
 
   #answer(query: Query, next: Handler, addresses: readonly string[], falls: boolean): Reply | Promise<Reply> {

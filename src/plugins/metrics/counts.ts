@@ -31,7 +31,10 @@ const NAMED: readonly number[] = [
 const OTHER = NAMED.length
 /** Type → place of its child; every named type is below 256. */
 const PLACES = Uint8Array.from({ length: 256 }, (_, type) => (NAMED.includes(type) ? NAMED.indexOf(type) : OTHER))
+const placeOf = (type: number): number => (type < 256 ? PLACES[type]! : OTHER)
 const TYPES = NAMED.length + 1
+/** Of what is counted again and again, so much is shared. */
+const MOST_KEPT = 2048
 
 export interface Labels {
   readonly server: string
@@ -54,6 +57,7 @@ export class Counts {
   readonly #duration: Histogram
   readonly #timing: Timing
   readonly #sizesAgain: { query: Counter[]; reply: Counter[] } = { query: [], reply: [] }
+  readonly #again = new Map<string, Passing>()
   #dnssecOk: Counter | undefined
   /** Answers given again in this round, and when their queries came. */
   #owed = 0
@@ -94,7 +98,10 @@ export class Counts {
     const query = observed(this.#sizesAgain.query, sizes.query, querySize)
     const reply = observed(this.#sizesAgain.reply, sizes.reply, replySize)
     const response = this.#response(rcode, plugin)
-    return {
+    const key = `${placeOf(type)} ${dnssecOk} ${querySize} ${replySize} ${rcode} ${plugin}`
+    let passing = this.#again.get(key)
+    if (passing !== undefined) return passing
+    passing = {
       passed: (family, received) => {
         if (dnssecOk) this.#dnssec().inc()
         this.#request(type, true, family).inc()
@@ -104,6 +111,9 @@ export class Counts {
         this.#owe(received)
       },
     }
+    if (this.#again.size >= MOST_KEPT) this.#again.clear()
+    this.#again.set(key, passing)
+    return passing
   }
 
   #owe(since: number): void {
@@ -124,7 +134,7 @@ export class Counts {
   }
 
   #request(type: number, udp: boolean, family: 4 | 6): Counter {
-    const place = type < 256 ? PLACES[type]! : OTHER
+    const place = placeOf(type)
     const index = ((udp ? 0 : 2) + (family === 4 ? 0 : 1)) * TYPES + place
     let requests = this.#requests[index]
     if (requests === undefined) {
