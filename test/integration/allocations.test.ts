@@ -108,5 +108,5 @@ test.each([
   const octets = await octetsPerQuery(numbered(name), size)
   const reply = Message.view(server.sent.subarray(0, server.sentLength))
   expect([reply.qr, reply.answers.length, reply.edns?.size]).toEqual([true, answers, size])
-  expect(octets).toBeLessThan(1500)
+  expect(octets).toBeLessThan(600)
 })
