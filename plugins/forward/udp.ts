@@ -18,7 +18,7 @@ const MAX_SOCKETS = 8
  * a forger who makes us ask much at once learns nothing that helps: one port among all, as before.
  */
 const RUN_MS = 0.5
-const LONGEST_RUN = 16
+const LONGEST_RUN = 32
 
 /** The reply repeats the question in other letter case than it was asked: forged, or an upstream that can't; TCP will tell. */
 export const CASE_MISMATCH: Error = new Error('reply in other letter case')
