@@ -17,34 +17,34 @@ const FEW = 192
 
 /** The query as a frame of its own, id still the client's. `passEcs`: RFC 7871 options of the client go along. */
 export function makeFrame(query: Query, passEcs: boolean): Buffer {
-  const length = writeFrame(query, passEcs)
+  const length = writeFrame(query, passEcs, room)
   if (length > 0) return Buffer.from(room.subarray(0, length))
   const frame = encodeFrame(query, passEcs)
   if (query.authentic) frame[PREFIX + 3]! |= FLAG.AD
   return frame
 }
 
-/** Where `writeFrame` writes; used until the next call only. */
+/** Where frames may be written that are copied at once. */
 export const room: Buffer = Buffer.allocUnsafeSlow(PREFIX + LONGEST)
 
 /**
- * Copies a query that came as octets into `room` as a frame, and returns its length: a question alone, or with an OPT record, as nearly
- * every client sends it. 0: it is anything else.
+ * Copies a query that came as octets into `to` as a frame, and returns its length: a question alone, or with an OPT record, as nearly
+ * every client sends it. 0: it is anything else, or does not fit.
  */
-export function writeFrame(query: Query, passEcs: boolean): number {
+export function writeFrame(query: Query, passEcs: boolean, to: Buffer): number {
   const { bytes, offset, length, question } = query.message
-  if (bytes === undefined || question === undefined) return 0
+  if (bytes === undefined || question === undefined || PREFIX + length > to.length) return 0
   if (bytes[offset + 6] !== 0 || bytes[offset + 7] !== 0 || bytes[offset + 8] !== 0 || bytes[offset + 9] !== 0) return 0
   const end = question.end
   const more = (bytes[offset + 10]! << 8) | bytes[offset + 11]!
   if (more === 0 ? length !== end : more !== 1 || !isOptAlone(bytes, offset + end, length - end)) return 0
-  if (length <= FEW) for (let i = 0; i < length; i++) room[PREFIX + i] = bytes[offset + i]!
-  else bytes.copy(room, PREFIX, offset, offset + length)
-  if (query.authentic) room[PREFIX + 3]! |= FLAG.AD
-  const size = length - end > OPT_HEADER ? stripOptions(PREFIX + end, PREFIX + length, passEcs) : PREFIX + length
+  if (length <= FEW) for (let i = 0; i < length; i++) to[PREFIX + i] = bytes[offset + i]!
+  else bytes.copy(to, PREFIX, offset, offset + length)
+  if (query.authentic) to[PREFIX + 3]! |= FLAG.AD
+  const size = length - end > OPT_HEADER ? stripOptions(to, PREFIX + end, PREFIX + length, passEcs) : PREFIX + length
   if (size === 0) return 0
-  room[0] = (size - PREFIX) >>> 8
-  room[1] = size - PREFIX
+  to[0] = (size - PREFIX) >>> 8
+  to[1] = size - PREFIX
   return size
 }
 
@@ -63,20 +63,20 @@ const isOptAlone = (bytes: Buffer, at: number, left: number): boolean =>
 export const staysHere = (code: number, passEcs: boolean): boolean =>
   code === OPTION.COOKIE || code === OPTION.PADDING || code === OPTION.KEEPALIVE || (code === OPTION.ECS && !passEcs)
 
-/** Takes options out of the OPT record at `opt`, the last one of the frame in `room`, which ends at `end`. Returns the new end; 0 if they are malformed. */
-function stripOptions(opt: number, end: number, passEcs: boolean): number {
+/** Takes options out of the OPT record at `opt`, the last one of the frame in `to`, which ends at `end`. Returns the new end; 0 if they are malformed. */
+function stripOptions(to: Buffer, opt: number, end: number, passEcs: boolean): number {
   let out = opt + OPT_HEADER
   for (let at = out; at < end; ) {
     if (at + 4 > end) return 0
-    const size = 4 + room.readUInt16BE(at + 2)
+    const size = 4 + to.readUInt16BE(at + 2)
     if (at + size > end) return 0
-    if (!staysHere(room.readUInt16BE(at), passEcs)) {
-      if (out !== at) room.copyWithin(out, at, at + size)
+    if (!staysHere(to.readUInt16BE(at), passEcs)) {
+      if (out !== at) to.copyWithin(out, at, at + size)
       out += size
     }
     at += size
   }
-  room.writeUInt16BE(out - opt - OPT_HEADER, opt + 9)
+  to.writeUInt16BE(out - opt - OPT_HEADER, opt + 9)
   return out
 }
 

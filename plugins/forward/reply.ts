@@ -68,16 +68,28 @@ export class Received {
   readonly size: number
   /** Octets without compression; -1: not known. */
   readonly full: number
+  /** Where the records without OPT end, counted from `offset`, if nothing but OPT follows them; -1: not known. */
+  readonly tail: number
   /** What its COOKIE option held. */
   readonly cookie: Buffer | undefined
 
-  constructor(bytes: Buffer, offset: number, length: number, rcode: number, size: number, full: number, cookie: Buffer | undefined) {
+  constructor(
+    bytes: Buffer,
+    offset: number,
+    length: number,
+    rcode: number,
+    size: number,
+    full: number,
+    tail: number,
+    cookie: Buffer | undefined,
+  ) {
     this.bytes = bytes
     this.offset = offset
     this.length = length
     this.rcode = rcode
     this.size = size
     this.full = full
+    this.tail = tail
     this.cookie = cookie
   }
 
@@ -87,10 +99,11 @@ export class Received {
 
   /** The same in octets that nobody else writes to. */
   kept(): Received {
-    const { bytes, offset, length, rcode, size, full, cookie } = this
-    if (length > LARGE) return new Received(Buffer.from(bytes.subarray(offset, offset + length)), 0, length, rcode, size, full, cookie)
+    const { bytes, offset, length, rcode, size, full, tail, cookie } = this
+    if (length > LARGE)
+      return new Received(Buffer.from(bytes.subarray(offset, offset + length)), 0, length, rcode, size, full, tail, cookie)
     const at = keep(bytes, offset, length)
-    return new Received(chunk, at, length, rcode, size, full, cookie)
+    return new Received(chunk, at, length, rcode, size, full, tail, cookie)
   }
 }
 
@@ -103,6 +116,8 @@ let opt = 0
 let cut = false
 /** Octets without compression; -1: that takes a closer look. */
 let full = 0
+/** There is a TSIG record, or an OPT record that is not the last one or not where it belongs. */
+let odd = false
 /** Octets of the question's name, if it was looked at. */
 let nameSize = 0
 
@@ -118,7 +133,7 @@ export function inspect(reply: Buffer, length: number, sound = 0): Received | un
     throw error
   }
   if (cut || (opt !== 0 && end - opt > OPT_HEADER)) return withChanges(Buffer.from(reply.subarray(0, end)), length)
-  return new Received(reply, 0, end, rcode, length, full, undefined)
+  return new Received(reply, 0, end, rcode, length, full, odd || sound === 0 ? -1 : opt === 0 ? end : opt, undefined)
 }
 
 /**
@@ -147,10 +162,10 @@ function keep(reply: Buffer, offset: number, length: number): number {
 /** A reply, in octets of its own, whose counts must be put right, or whose OPT record has options. */
 function withChanges(reply: Buffer, size: number): Received {
   if (cut) correctCounts(reply)
-  if (opt === 0) return new Received(reply, 0, reply.length, rcode, size, -1, undefined)
+  if (opt === 0) return new Received(reply, 0, reply.length, rcode, size, -1, -1, undefined)
   const cookie = cookieOf(reply, opt)
   const bytes = withoutHops(reply, opt)
-  return new Received(bytes, 0, bytes.length, rcode, size, -1, cookie)
+  return new Received(bytes, 0, bytes.length, rcode, size, -1, -1, cookie)
 }
 
 function cookieOf(reply: Buffer, opt: number): Buffer | undefined {
@@ -190,6 +205,7 @@ function walk(reply: Buffer, length: number, sound: number): void {
   let at = sound
   opt = 0
   cut = false
+  odd = false
   nameSize = sound - HEADER - 4
   rcode = reply[3]! & 0xf
   // The question stands in full, if it is one.
@@ -207,6 +223,8 @@ function walk(reply: Buffer, length: number, sound: number): void {
   }
   end = at
   if (sound === 0) full = -1
+  // The last record is an additional one only if there are any.
+  if (opt !== 0 && word(reply, 10) === 0) odd = true
 }
 
 function questionsEnd(reply: Buffer, length: number): number {
@@ -224,6 +242,8 @@ function record(reply: Buffer, at: number, length: number): number {
   const next = data + word(reply, fixed + 8)
   if (next > length) throw new WireError('SHORT', 'record data cut off')
   count(reply, at, fixed, type, next - fixed)
+  // What is behind an OPT record is for a closer look.
+  if (opt !== 0 || type === TYPE.TSIG) odd = true
   opt = 0
   if (type === TYPE.OPT) {
     opt = at
@@ -272,7 +292,7 @@ function checkData(reply: Buffer, type: number, data: number, end: number): void
 const HAS_NAME: ReadonlySet<number> = new Set([TYPE.CNAME, TYPE.NS, TYPE.PTR, TYPE.DNAME, TYPE.MX, TYPE.SRV])
 
 /** The reply as the client gets it: under its id and with its own spelling of the question. A bare error header gets the question back. */
-export function messageFor(query: Query, { bytes, offset, length, full }: Received): Message {
+export function messageFor(query: Query, { bytes, offset, length, full, tail }: Received): Message {
   if (word(bytes, offset + 4) === 0) return Message.view(withQuestion(bytes, offset, query))
   const { id } = query.message
   bytes[offset] = id >>> 8
@@ -282,7 +302,7 @@ export function messageFor(query: Query, { bytes, offset, length, full }: Receiv
   const { key } = name
   if (!name.isFolded) name.wire.copy(bytes, at)
   else for (let i = 0; i < key.length; i++) bytes[at + i] = key.charCodeAt(i)
-  const message = Message.answered(bytes, offset, length, query.message)
+  const message = Message.answered(bytes, offset, length, query.message, tail)
   message.full = full
   return message
 }
@@ -305,5 +325,5 @@ export function truncated({ bytes, offset, length, rcode, size, cookie }: Receiv
   const out = Buffer.from(bytes.subarray(offset, stop))
   out.writeUInt16BE(word(out, 2) | FLAG.TC, 2)
   out.fill(0, 6, HEADER)
-  return new Received(out, 0, out.length, rcode, size, -1, cookie)
+  return new Received(out, 0, out.length, rcode, size, -1, -1, cookie)
 }

@@ -10,6 +10,8 @@ import { compare, inspect, recordsOf } from './reply.js'
 import type { Target } from './targets.js'
 
 const MAX_QUERIES = 1024
+/** Octets of the longest query that is written where the socket sends it from. */
+const SHORT = 512
 /** More sockets make a forger's guess harder; beyond some they only cost descriptors. */
 const MAX_SOCKETS = 8
 
@@ -168,18 +170,24 @@ class UdpSocket {
     ask.id = id
     ask.sentAt = ask.began
     this.pending.add(ask)
-    const length = ask.frame === undefined ? writeFrame(ask.query!, ask.ecsPass) : 0
-    if (length > 0) {
-      room[PREFIX] = id >>> 8
-      room[PREFIX + 1] = id
-      this.#socket.send(room, PREFIX, length - PREFIX)
-      return
-    }
+    if (ask.frame === undefined && this.#sendWritten(ask, id)) return
     if (ask.frame === undefined) {
       ask.frame = makeFrame(ask.query!, ask.ecsPass)
       ask.id = id
     }
     this.#socket.send(ask.frame, PREFIX, ask.frame.length - PREFIX)
+  }
+
+  /** Sends the query as it came, without a frame of its own. false: that does not do. */
+  #sendWritten(ask: Ask, id: number): boolean {
+    const socket = this.#socket
+    const to = (ask.query!.message.length <= SHORT ? socket.room() : undefined) ?? room
+    const length = writeFrame(ask.query!, ask.ecsPass, to)
+    if (length === 0) return false
+    to[PREFIX] = id >>> 8
+    to[PREFIX + 1] = id
+    socket.send(to, PREFIX, length - PREFIX)
+    return true
   }
 
   forget(ask: Ask): void {

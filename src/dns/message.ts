@@ -59,6 +59,8 @@ export class Message {
   live = false
   /** Octets without compression, where somebody has counted them; -1: nobody has. */
   full = -1
+  /** Where the records without OPT end, if nothing but one OPT record may follow them and all is in octets; -1: nobody has looked. */
+  tail = -1
   #bytes: Buffer | undefined
   #offset: number
   /** What goes over the octets when they are copied, with the three below; undefined: they stand as they are. */
@@ -129,9 +131,11 @@ export class Message {
     return reply
   }
 
-  /** A view on the reply to `to` that came from elsewhere. The caller vouches that it has the same id and question, in the same letters. */
-  static answered(bytes: Buffer, offset: number, length: number, to: Message): Message {
-    return new Message(to.id, word(bytes, offset + 2), bytes, offset, length, to.question, undefined)
+  /** A view on the reply to `to` that came from elsewhere. The caller vouches that it has the same id and question, in the same letters. `tail`: see there. */
+  static answered(bytes: Buffer, offset: number, length: number, to: Message, tail = -1): Message {
+    const message = new Message(to.id, word(bytes, offset + 2), bytes, offset, length, to.question, undefined)
+    message.tail = tail
+    return message
   }
 
   /** A reply to `to`, empty or with these records: same id, opcode and question, for queries also RD and CD; QR set (what CoreDNS's SetReply does). */

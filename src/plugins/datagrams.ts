@@ -4,6 +4,11 @@
 export interface DatagramSocket {
   /** Our end, "10.0.0.2:41234"; "" while there is none (not connected yet, closed). */
   readonly local: string
+  /**
+   * Where a message of up to 512 octets may be written, from octet 2 on, and given to `send` as it lies there, which then need not copy it. Good
+   * until then. undefined: bring your own.
+   */
+  room(): Buffer | undefined
   /** Sends the octets at `offset`…`offset + length` of `data`; they are read before this returns. A failure comes by `onError`, never from here. */
   send(data: Buffer, offset: number, length: number): void
   /** Nothing is heard of it any more. */

@@ -87,14 +87,20 @@ function copyReply(query: Query, reply: Message, out: Buffer, at: number, limit:
   if (question === undefined || at + reply.length > out.length) return 0
   const copied = reply.encode(out, at, out.length - at)
   const client = query.message.edns
-  if (!locate(out, at, copied)) return 0
+  if (reply.tail < 0) {
+    if (!locate(out, at, copied)) return 0
+  } else {
+    recordsEnd = reply.tail
+    optLength = reply.length - recordsEnd
+  }
   if (optLength > OPT_HEADER || (client !== undefined && optLength === 0 && client.options.length > 0)) return 0
   const extended = optLength === 0 ? 0 : out[at + recordsEnd + 5]!
   const length = recordsEnd + (client === undefined ? 0 : OPT_HEADER)
   if (length > limit || (client === undefined && extended !== 0)) return 0
-  out.writeUInt16BE(query.message.id, at)
-  out.writeUInt16BE(reply.flags, at + 2)
-  out.writeUInt16BE(out.readUInt16BE(at + 10) - (optLength > 0 ? 1 : 0) + (client === undefined ? 0 : 1), at + 10)
+  putWord(out, at, query.message.id)
+  putWord(out, at + 2, reply.flags)
+  const opts = (client === undefined ? 0 : 1) - (optLength > 0 ? 1 : 0)
+  if (opts !== 0) putWord(out, at + 10, out.readUInt16BE(at + 10) + opts)
   // Owner names point at the question, so the client's spelling comes back with one copy. With the client's own question it is there already.
   if (
     question !== query.message.question &&
@@ -104,6 +110,12 @@ function copyReply(query: Query, reply: Message, out: Buffer, at: number, limit:
     out.set(query.name.wire, at + 12)
   if (client !== undefined) writeOpt(query, client, extended, out, at + recordsEnd)
   return length
+}
+
+/** As writeUInt16BE, without its checks. */
+function putWord(out: Buffer, at: number, value: number): void {
+  out[at] = value >>> 8
+  out[at + 1] = value
 }
 
 /** An OPT record without options takes the place of the reply's own, or comes behind its records. */

@@ -31,6 +31,7 @@ const record = Message.reply(Message.query(Name.parse('a.'), 1))
 
 const connect: ConnectDatagram = ({ onMessage }) => ({
   local: '127.0.0.1:4242',
+  room: () => undefined,
   send: (data, offset, length) => {
     const slot = slots[askers.length]!
     data.copy(slot, 0, offset, offset + length)

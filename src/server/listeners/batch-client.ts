@@ -75,6 +75,12 @@ class BatchClient implements DatagramSocket, Watched, Flushing {
     return this.#fd < 0 ? '' : this.#local
   }
 
+  room(): Buffer | undefined {
+    if (this.#fd < 0) return undefined
+    const ring = this.#ring()
+    return ring.slots[ring.count]
+  }
+
   send(data: Buffer, offset: number, length: number): void {
     if (this.#fd < 0) return
     const { loop, tally } = this.#clients
@@ -84,7 +90,7 @@ class BatchClient implements DatagramSocket, Watched, Flushing {
     else {
       const slot = ring.slots[ring.count]!
       // The engine takes a view for each part that it copies; so few octets cost less one by one.
-      for (let i = 0; i < length; i++) slot[HEADROOM + i] = data[offset + i]!
+      if (slot !== data) for (let i = 0; i < length; i++) slot[HEADROOM + i] = data[offset + i]!
       ring.push(length, 0)
     }
     if (ring.count === SLOTS || length > QUERY_SIZE) ring.flush(this.#fd, tally, this.#refused)

@@ -49,6 +49,10 @@ class DgramClient implements DatagramSocket {
     return joinHostPort(address, port)
   }
 
+  room(): undefined {
+    return undefined
+  }
+
   send(data: Buffer, offset: number, length: number): void {
     if (this.#closed) return
     // A datagram may wait in libuv's queue, so it needs octets of its own.
