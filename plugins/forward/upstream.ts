@@ -103,8 +103,11 @@ export class Upstream {
 
   /** What a question came to says how fast the upstream is, and whether it is there. */
   learn(ask: Ask, reply: Received | undefined, error: Error | undefined): void {
-    if (reply !== undefined) this.#replied(reply.rcode, this.#clock.monotonic() - ask.began)
-    else if (isRefusal(error)) this.health.suspected(ask.began)
+    if (reply !== undefined) {
+      const now = this.#clock.recent?.() ?? this.#clock.monotonic()
+      // Clocks of two kinds may have been read.
+      this.#replied(reply.rcode, Math.max(0, now - ask.began))
+    } else if (isRefusal(error)) this.health.suspected(ask.began)
   }
 
   close(): void {

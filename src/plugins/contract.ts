@@ -257,6 +257,8 @@ export interface Clock {
   now(): number
   /** Monotonic ms, with fraction. */
   monotonic(): number
+  /** The same as it was when this turn of the loop began: costs next to nothing, for what need not be exact. Not on every clock. */
+  recent?(): number
   /** Runs `fn` once after `ms`; does not keep the process alive. */
   timer(ms: number, fn: () => void): Timer
 }

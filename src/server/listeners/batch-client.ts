@@ -6,6 +6,7 @@ import type { Segments } from '../native/segments.js'
 import { ReceiveRing, SendRing, type SendTally, SLOTS } from '../native/slab.js'
 import { closeOwned, localEnd, openConnected, ownDescriptor } from '../native/sockets.js'
 import { joinHostPort } from './addresses.js'
+import { PieceWatch } from './piece-watch.js'
 import { HEADROOM } from './ports.js'
 
 /** Octets of a slot for what comes, and of the longest datagram that there can be. */
@@ -23,6 +24,7 @@ export class Clients {
   readonly receiving: ReceiveRing
   readonly poison: boolean
   readonly #segments: Segments | undefined
+  readonly watch: PieceWatch | undefined
   readonly #spare: SendRing[] = []
 
   constructor(libc: Libc, loop: Loop, poison: boolean, segments?: Segments) {
@@ -30,6 +32,7 @@ export class Clients {
     this.loop = loop
     this.poison = poison
     this.#segments = segments
+    this.watch = segments === undefined ? undefined : new PieceWatch(loop.clock, segments)
     this.receiving = new ReceiveRing(libc, { slot: SLOT, longest: LONGEST, names: false })
   }
 
@@ -83,7 +86,7 @@ class BatchClient implements DatagramSocket, Watched, Flushing {
 
   send(data: Buffer, offset: number, length: number): void {
     if (this.#fd < 0) return
-    const { loop, tally } = this.#clients
+    const { loop } = this.#clients
     loop.asked++
     const ring = this.#ring()
     if (length > QUERY_SIZE) ring.pushLong(data, offset, length, 0)
@@ -93,7 +96,7 @@ class BatchClient implements DatagramSocket, Watched, Flushing {
       if (slot !== data) for (let i = 0; i < length; i++) slot[HEADROOM + i] = data[offset + i]!
       ring.push(length, 0)
     }
-    if (ring.count === SLOTS || length > QUERY_SIZE) ring.flush(this.#fd, tally, this.#refused)
+    if (ring.count === SLOTS || length > QUERY_SIZE) this.#flush(ring)
   }
 
   #ring(): SendRing {
@@ -108,13 +111,20 @@ class BatchClient implements DatagramSocket, Watched, Flushing {
     const ring = this.#sending
     this.#sending = undefined
     if (ring === undefined) return
-    if (this.#fd >= 0) ring.flush(this.#fd, this.#clients.tally, this.#refused)
+    if (this.#fd >= 0) this.#flush(ring)
     ring.count = 0
     this.#clients.giveBack(ring)
   }
 
+  #flush(ring: SendRing): void {
+    const { watch, tally } = this.#clients
+    if (watch !== undefined) watch.sent += ring.count
+    ring.flush(this.#fd, tally, this.#refused)
+    watch?.left()
+  }
+
   ready(): void {
-    const { receiving, loop, libc, poison } = this.#clients
+    const { receiving, loop, libc, poison, watch } = this.#clients
     for (let round = 0; round < ROUNDS && this.#fd >= 0; round++) {
       const count = receiving.receive(this.#fd)
       if (count < 0) {
@@ -123,6 +133,7 @@ class BatchClient implements DatagramSocket, Watched, Flushing {
         return
       }
       loop.taken += count
+      if (watch !== undefined) watch.heard += count
       for (let slot = 0; slot < count && this.#fd >= 0; slot++) {
         const length = receiving.length(slot)
         loop.replied++

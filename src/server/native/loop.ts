@@ -47,6 +47,7 @@ export class Loop {
   readonly clock: Clock = {
     now: () => Date.now(),
     monotonic: () => performance.now(),
+    recent: () => this.begun,
     timer: (ms, fn) => this.#timers.add(performance.now() + ms, fn),
   }
   /** Monotonic milliseconds when the datagrams that are being looked at were read. */

@@ -35,8 +35,12 @@ const UNSEGMENTED: ReadonlySet<number> = new Set([EINVAL, EIO, EOPNOTSUPP])
 
 /** One for all rings of a thread; used within one flush only. */
 export class Segments {
-  /** False from the first time on that the kernel does not take it. */
+  /** Whether rings may send so. */
   usable = true
+  /** The kernel did not take it: never again. */
+  refused = false
+  /** Datagrams that left together with others, so far. */
+  pieces = 0
   readonly #libc: Libc
   readonly #headers = fixed(SLOTS * HEADER)
   readonly #words = new Uint32Array(this.#headers.buffer)
@@ -86,6 +90,7 @@ export class Segments {
       }
       if (size > 1 && UNSEGMENTED.has(errno)) {
         this.usable = false
+        this.refused = true
         due = this.#single(first, count)
         done = 0
         continue
@@ -116,6 +121,7 @@ export class Segments {
       this.#heads[length] = -1
       this.#firsts[group] = first
       this.#fill(group, first, place - first, length)
+      if (place - first > 1) this.pieces += place - first
     }
     this.#firsts[groups] = place
     return groups
