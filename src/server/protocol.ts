@@ -70,7 +70,8 @@ export interface FailureText {
 
 export type FromServing =
   /** Sent once, when the thread can take messages. */
-  | { readonly kind: 'online' }
+  /** `task`: as the kernel numbers the thread, where it does. */
+  | { readonly kind: 'online'; readonly task: number | undefined }
   /** `listening`: lines for the start-up banner, in Corefile order ("example.org.:1053", "tls://.:853"). */
   | {
       readonly kind: 'prepared'

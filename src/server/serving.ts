@@ -9,7 +9,7 @@ import { Sharing } from './listeners/sharing.js'
 import { Sockets } from './listeners/sockets.js'
 import type { Channel, FromServing, PluginEntry, Ports, ServingOptions, ToServing } from './protocol.js'
 import { Replicas, SharedValues } from './shared.js'
-
+import { ownTask } from './starved.js'
 import { Talk } from './talk.js'
 import { dgramTransport, roundsOf, type Transport } from './transport.js'
 
@@ -101,7 +101,7 @@ class ServingThread {
 
   begin(): void {
     this.#channel.onMessage((message) => this.#take(message))
-    this.#channel.post({ kind: 'online' })
+    this.#channel.post({ kind: 'online', task: ownTask() })
     this.#beat()
   }
 

@@ -24,9 +24,14 @@ export class ServingThread {
   readonly handle: ServingHandle
   readonly started: number
   lastSign: number
+  /** As the kernel numbers it. */
+  task: number | undefined
+  /** What it had waited for a processor when its silence was noticed, in milliseconds. */
+  waited: number | undefined
   /** Those who wait for the next heartbeat. */
   readonly curious: ((notReady: readonly string[]) => void)[] = []
-  preparing = false
+  /** Is being started, or prepares a configuration. */
+  preparing = true
   /** Has committed a configuration. */
   serving = false
   /** Is not needed any more, and is not to be replaced. */

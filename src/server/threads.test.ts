@@ -23,7 +23,7 @@ class FakeThread implements ServingHandle {
     this.channel = control
     this.serving = serving
     serving.onMessage((message) => this.#take(message))
-    serving.post({ kind: 'online' })
+    serving.post({ kind: 'online', task: 7 })
   }
   onExit(listener: (error: Error | undefined) => void): void {
     this.#exit = listener
@@ -55,7 +55,7 @@ class FakeThread implements ServingHandle {
   }
 }
 
-function rig() {
+function rig(waited?: () => number) {
   const fakes: FakeThread[] = []
   const log = new FakeLog('')
   const ended: number[] = []
@@ -70,7 +70,7 @@ function rig() {
     ended: (thread: { number: number }) => void ended.push(thread.number),
     retired: (generation: number) => void retired.push(generation),
   }
-  return { threads: new ServingThreads(spawn, events, log), fakes, log, ended, retired }
+  return { threads: new ServingThreads(spawn, events, log, waited), fakes, log, ended, retired }
 }
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] }))
@@ -158,6 +158,22 @@ test('a thread without a sign of life is unhealthy, and then replaced', async ()
   expect(threads.healthy()).toBe(false)
   await vi.advanceTimersByTimeAsync(WATCH.hung)
   expect(log.lines.join('\n')).toContain('has given no sign of life for 5 s')
+  expect(fakes).toHaveLength(2)
+  await threads.stop(0)
+})
+
+test('a thread that is not let run is left alone, and replaced once it hangs', async () => {
+  let starved = true
+  let since = 0
+  const { threads, fakes } = rig(() => (starved ? performance.now() - since : 0))
+  await threads.start()
+  await threads.prepare(1, corefile, 1)
+  await threads.commit(1, corefile)
+  await vi.advanceTimersByTimeAsync(4 * WATCH.hung)
+  expect(fakes).toHaveLength(1)
+  starved = false
+  since = performance.now()
+  await vi.advanceTimersByTimeAsync(WATCH.hung)
   expect(fakes).toHaveLength(2)
   await threads.stop(0)
 })

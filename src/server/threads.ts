@@ -4,9 +4,13 @@ import type { Corefile } from '../corefile/tree.js'
 import type { Logger } from '../plugins/contract.js'
 import { clearColumn, newBoard } from './board.js'
 import type { Common, FromServing, Ports } from './protocol.js'
+import { waited } from './starved.js'
 import { ask, commit, end, type Prepared, prepare, ServingThread, type Spawn, share, type Waiter } from './thread.js'
 
-/** Milliseconds. A thread that is silent for `silent` is unhealthy, for `hung` replaced, unless it is preparing a configuration. */
+/**
+ * Milliseconds. A thread that is silent for `silent` is unhealthy, for `hung` replaced, unless it is being started or prepares a
+ * configuration. From `silent` on, time in which it was not let run does not count.
+ */
 export const WATCH = {
   tick: 500,
   silent: 2_000,
@@ -48,6 +52,7 @@ export class ServingThreads {
   readonly #spawn: Spawn
   readonly #events: ThreadEvents
   readonly #log: Logger
+  readonly #waited: (task: number | undefined) => number
   /** By index. */
   readonly #threads: ServingThread[] = []
   readonly #common: Common = { board: newBoard(), secret: randomBytes(32) }
@@ -60,7 +65,9 @@ export class ServingThreads {
   #watch: NodeJS.Timeout | undefined
   #lastTick = 0
 
-  constructor(spawn: Spawn, events: ThreadEvents, log: Logger) {
+  /** `waitedFor`: milliseconds that a thread has waited for a processor so far. */
+  constructor(spawn: Spawn, events: ThreadEvents, log: Logger, waitedFor = waited) {
+    this.#waited = waitedFor
     this.#spawn = spawn
     this.#events = events
     this.#log = log
@@ -191,6 +198,7 @@ export class ServingThreads {
     thread.handle.onExit((error) => this.#exited(thread, error))
     thread.handle.channel.onMessage((message) => this.#message(thread, message))
     await online
+    thread.preparing = false
     return thread
   }
 
@@ -203,6 +211,9 @@ export class ServingThreads {
     }
     switch (message.kind) {
       case 'online':
+        thread.task = message.task
+        waiter(message.kind)?.resolve(message)
+        break
       case 'shared':
       case 'stopped':
         waiter(message.kind)?.resolve(message)
@@ -321,11 +332,23 @@ export class ServingThreads {
       if (thread.ended) continue
       if (late) thread.lastSign = now
       const patience = thread.preparing ? WATCH.preparing : WATCH.hung
-      if (now - thread.lastSign < patience) continue
+      if (this.#silence(thread, now) < patience) continue
       this.#log.error(`Serving thread ${thread.index} has given no sign of life for ${patience / 1000} s`)
       thread.lastSign = now
       void thread.handle.terminate()
     }
+  }
+
+  /** Milliseconds that a thread has been silent though it could have spoken. */
+  #silence(thread: ServingThread, now: number): number {
+    const silence = now - thread.lastSign
+    if (silence < WATCH.silent) {
+      thread.waited = undefined
+      return silence
+    }
+    const total = this.#waited(thread.task)
+    thread.waited ??= total
+    return silence - (total - thread.waited)
   }
 }
 
