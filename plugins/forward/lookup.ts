@@ -1,5 +1,4 @@
 /** Looks up host names among TO addresses, once, before the generation serves. */
-import { lookup, Resolver } from 'node:dns/promises'
 import { quote } from '../../src/plugins/contract.js'
 import { type HostTarget, type Target, target } from './targets.js'
 
@@ -17,12 +16,15 @@ export async function lookUp(host: HostTarget, resolvers: readonly string[]): Pr
 }
 
 async function bySystem(name: string): Promise<string[]> {
+  // Loaded when a TO is a name, which is rare.
+  const { lookup } = await import('node:dns/promises')
   const found = await lookup(name, { all: true, verbatim: true })
   return found.map(({ address }) => address)
 }
 
 /** Each resolver in turn, until one has addresses. */
 async function byResolvers(name: string, resolvers: readonly string[]): Promise<string[]> {
+  const { Resolver } = await import('node:dns/promises')
   let last: unknown
   for (const server of resolvers) {
     const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: 1 })

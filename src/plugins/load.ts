@@ -18,6 +18,8 @@ const codeRoot = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..'
 /** `.ts` when running from sources (tests), `.js` when built. */
 const extension = path.extname(fileURLToPath(import.meta.url))
 
+const BUILTIN_FOLDERS = ['src/plugins', 'plugins']
+
 /** Go packages are in many a plugin.cfg that users bring along. */
 const GO_PACKAGE = /^[a-z0-9-]+(\.[a-z0-9-]+)+\/.*\/|^github\.com\//
 
@@ -27,6 +29,10 @@ const GO_PACKAGE = /^[a-z0-9-]+(\.[a-z0-9-]+)+\/.*\/|^github\.com\//
  */
 export function pluginTable(file?: string, cwd: string = process.cwd()): PluginEntry[] {
   const base = builtinTable()
+  const folders = new Set(
+    BUILTIN_FOLDERS.flatMap((parent) => fs.readdirSync(path.join(codeRoot, parent)).map((name) => `${parent}/${name}`)),
+  )
+  const builtinEntry = (row: TableRow): PluginEntry => builtin(row, folders)
   if (file === undefined) return base.map(builtinEntry)
   let text: string
   try {
@@ -37,11 +43,11 @@ export function pluginTable(file?: string, cwd: string = process.cwd()): PluginE
   return mergeTables(base, parseTable(text, file, false)).map((row) => (row.builtin ? builtinEntry(row) : foreignEntry(row, file, cwd)))
 }
 
-function builtinEntry(row: TableRow): PluginEntry {
+/** `folders`: those that there are, listed once and not looked for one by one at every start. */
+function builtin(row: TableRow, folders: ReadonlySet<string>): PluginEntry {
   const dashed = row.package.replaceAll('_', '-')
-  const folders = [`src/plugins/${row.package}`, `plugins/${row.package}`, `src/plugins/${dashed}`, `plugins/${dashed}`]
-  const folder = folders.find((candidate) => fs.existsSync(path.join(codeRoot, candidate, `index${extension}`)))
-  return { directive: row.directive, specifier: folder, builtin: true }
+  const candidates = [row.package, dashed].flatMap((name) => BUILTIN_FOLDERS.map((parent) => `${parent}/${name}`))
+  return { directive: row.directive, specifier: candidates.find((candidate) => folders.has(candidate)), builtin: true }
 }
 
 function foreignEntry(row: TableRow, file: string, cwd: string): PluginEntry {

@@ -1,9 +1,11 @@
 /** The answer to a scrape. */
-import { promisify } from 'node:util'
-import { gzip } from 'node:zlib'
 import type { ControlProcess, HttpHandler } from '../contract.js'
 
-const compress = promisify(gzip)
+/** zlib is loaded at the first scrape that wants it. */
+async function compress(text: string): Promise<Buffer> {
+  const { gzip } = await import('node:zlib')
+  return new Promise((resolve, reject) => gzip(text, (error, octets) => (error === null ? resolve(octets) : reject(error))))
+}
 
 export function metricsHandler(process: ControlProcess): HttpHandler {
   return async (request, response) => {
