@@ -3,7 +3,9 @@
  * watches, all out of texts made beforehand. Commands come over IPC; see `Command`.
  */
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
+import https from 'node:https'
 import type { AddressInfo } from 'node:net'
+import { CERT, KEY } from '../fakes/certificate.js'
 import { type ApiObject, ENDPOINTS, namespaces, SIZES, services, slices } from './cluster.js'
 
 export type Command =
@@ -77,9 +79,12 @@ class ClusterApi {
     this.#ready = Array.from({ length: shape.services }, () => 2 ** ENDPOINTS - 1)
   }
 
-  listen(): void {
-    const server = http.createServer((request, response) => this.#serve(request, response))
-    server.listen(0, '127.0.0.1', () => report({ kind: 'listening', url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }))
+  listen(scheme: 'http' | 'https'): void {
+    const serve = (request: IncomingMessage, response: ServerResponse): void => this.#serve(request, response)
+    const server = scheme === 'http' ? http.createServer(serve) : https.createServer({ cert: CERT, key: KEY }, serve)
+    server.listen(0, '127.0.0.1', () =>
+      report({ kind: 'listening', url: `${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}` }),
+    )
   }
 
   take(command: Command): void {
@@ -216,10 +221,10 @@ async function send(response: ServerResponse, texts: readonly string[], frame: (
   return octets
 }
 
-export default function main([size]: readonly string[]): Promise<never> {
+export default function main([size, scheme]: readonly string[]): Promise<never> {
   const api = new ClusterApi(size!)
   process.on('message', (command: Command) => api.take(command))
   process.on('disconnect', () => process.exit(0))
-  api.listen()
+  api.listen(scheme === 'https' ? 'https' : 'http')
   return new Promise(() => undefined)
 }

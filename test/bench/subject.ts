@@ -22,8 +22,9 @@ export class Api {
     })
   }
 
-  static start(size: string): Promise<Api> {
-    const child = fork(path.join(import.meta.dirname, 'run.mjs'), ['cluster-api.ts', size])
+  /** By "https" with the certificate of test/fakes/certificate.ts. */
+  static start(size: string, scheme: 'http' | 'https' = 'http'): Promise<Api> {
+    const child = fork(path.join(import.meta.dirname, 'run.mjs'), ['cluster-api.ts', size, scheme])
     return new Promise((resolve, reject) => {
       child.once('exit', (code) => reject(new Error(`the API server double ended: ${code}`)))
       child.once('message', (message: Report) => {

@@ -64,7 +64,9 @@ export class Server {
     this.#folder = place.folder
     const { command, kind, options, cores } = contestant
     const [program, ...args] = pinned(cores, [...command, ...kind.args(place), ...options])
-    this.#child = remember(spawn(program!, args, { cwd: place.folder, stdio: ['ignore', 'pipe', 'pipe'] }))
+    this.#child = remember(
+      spawn(program!, args, { cwd: place.folder, env: { ...process.env, ...kind.env?.(place) }, stdio: ['ignore', 'pipe', 'pipe'] }),
+    )
     this.#child.on('error', (error) => (this.output += error))
     for (const stream of [this.#child.stdout!, this.#child.stderr!])
       stream.on('data', (chunk: Buffer) => (this.output = (this.output + chunk).slice(-4000)))

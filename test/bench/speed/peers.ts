@@ -4,8 +4,8 @@ import { clusterAddress, headlessAddress, headlessName, namespaceName, serviceNa
 import { find, versionOf } from './machine.js'
 import { CLUSTER_SIZE, HEADLESS, HEADLESS_ENDPOINTS, WORKLOADS, type Workload } from './questions.js'
 
-/** What a configuration is for: the whole of a cluster's DNS, the same with cloud_ndots, or nothing but forwarding, over UDP, TCP or TLS. */
-export type Role = 'cluster' | 'ndots' | 'forwarder' | 'forwarder-tcp' | 'forwarder-tls'
+/** What a configuration is for: the whole of a cluster's DNS, the same with cloud_ndots, or nothing but forwarding, over UDP (with all that a cluster's has beside, too), TCP or TLS. */
+export type Role = 'cluster' | 'ndots' | 'forwarder' | 'forwarder-cached' | 'forwarder-tcp' | 'forwarder-tls'
 
 const ROLES: Partial<Record<Workload, Role>> = {
   miss: 'forwarder',
@@ -23,7 +23,7 @@ export interface Place {
   /** Further free ports for HTTP. */
   readonly spare: readonly number[]
   readonly upstream: number
-  /** URL of the API server; undefined for a forwarder. */
+  /** URL of the API server; undefined for a forwarder. By "https": found as a pod finds it, with a service account in `folder`. */
   readonly api: string | undefined
   readonly folder: string
   readonly ipv6: boolean
@@ -38,6 +38,7 @@ export interface Kind {
   /** Name and content. */
   files(place: Place): Readonly<Record<string, string>>
   args(place: Place): readonly string[]
+  env?(place: Place): Readonly<Record<string, string>>
 }
 
 const CLUSTER: readonly Workload[] = ['cluster', 'headless', 'nxdomain']
@@ -48,22 +49,30 @@ const loopback = ({ ipv6 }: Place): string[] => ['127.0.0.1', ...(ipv6 ? ['::1']
 
 /** The usual Corefile of a cluster, or the least that forwards and is watched. */
 export function corefile(place: Place): string {
-  const { role, port, spare, upstream, api } = place
-  const body = isForwarder(role)
-    ? [`prometheus 127.0.0.1:${spare[0]}`, forwardLine(place)]
-    : [
-        `health 127.0.0.1:${spare[1]}`,
-        `ready 127.0.0.1:${spare[2]}`,
-        `kubernetes cluster.local in-addr.arpa ip6.arpa {\n        endpoint ${api}\n        pods insecure\n        fallthrough in-addr.arpa ip6.arpa\n        ttl 30\n    }`,
-        `prometheus 127.0.0.1:${spare[0]}`,
-        ...(role === 'ndots' ? [`cloud_ndots {\n        domains example\n    }`] : []),
-        `forward . 127.0.0.1:${upstream}`,
-        'cache 30',
-        'loop',
-        'reload',
-        'loadbalance',
-      ]
+  const { role, port, spare } = place
+  const plain = isForwarder(role) && role !== 'forwarder-cached'
+  const body = [
+    ...(plain ? [] : [`health 127.0.0.1:${spare[1]}`, `ready 127.0.0.1:${spare[2]}`]),
+    ...(isForwarder(role) ? [] : [kubernetesBlock(place)]),
+    `prometheus 127.0.0.1:${spare[0]}`,
+    ...(role === 'ndots' ? [`cloud_ndots {\n        domains example\n    }`] : []),
+    forwardLine(place),
+    ...(plain ? [] : ['cache 30', 'loop', 'reload', 'loadbalance']),
+  ]
   return `.:${port} {\n    bind ${loopback(place).join(' ')}\n    errors\n${body.map((line) => `    ${line}\n`).join('')}}\n`
+}
+
+function kubernetesBlock({ api }: Place): string {
+  const endpoint = isInCluster(api) ? '' : `        endpoint ${api}\n`
+  return `kubernetes cluster.local in-addr.arpa ip6.arpa {\n${endpoint}        pods insecure\n        fallthrough in-addr.arpa ip6.arpa\n        ttl 30\n    }`
+}
+
+const isInCluster = (api: string | undefined): boolean => api?.startsWith('https:') ?? false
+
+function podEnv({ api, folder }: Place): Record<string, string> {
+  if (!isInCluster(api)) return {}
+  const { hostname, port } = new URL(api!)
+  return { KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port, CAIRNDNS_SERVICE_ACCOUNT: folder }
 }
 
 function forwardLine({ role, upstream, folder }: Place): string {
@@ -96,8 +105,9 @@ export const OURS: Kind = {
   program: process.execPath,
   versionFlag: '-v',
   workloads: [...WORKLOADS, ...STREAMS],
-  files: (place) => ({ Corefile: corefile(place), 'ca.pem': CA }),
+  files: (place) => ({ Corefile: corefile(place), 'ca.pem': CA, 'ca.crt': CA, token: 'a token' }),
   args: corefileArgs,
+  env: podEnv,
 }
 
 export const PEERS: readonly Kind[] = [

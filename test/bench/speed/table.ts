@@ -58,7 +58,7 @@ export const idleLines = (idle: readonly Idle[]): string[] =>
     : [
         '',
         ...aligned([
-          ['idle', 'first answer ms', '(spread)', 'RSS MiB', '(spread)'],
+          ['idle', 'first answer ms', '(spread)', 'RSS MB', '(spread)'],
           ...idle.map(({ what, contestant, firstAnswer, rss }) => [
             `${what}, ${contestant}`,
             shown(median(firstAnswer)),
