@@ -9,6 +9,7 @@ import { freePorts, type Running, root, run } from '../support/process.js'
 
 /** Ten million (PACKETS=10000000) take a quarter of an hour. */
 const PACKETS = Number(process.env.PACKETS ?? 100_000)
+const WARM_UP = 50_000
 
 /** Collects all garbage of its serving thread many times a second, so that memory that somebody still looks at does not live by luck. */
 const COLLECTOR = `import { setFlagsFromString } from 'node:v8'
@@ -121,21 +122,23 @@ describe.each(['batch', 'dgram'])('over %s', (transport) => {
     const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 2 ** 31)
     const client = await udp(port)
     await warmUp(client, 20_000)
+    // Ordinary answers allocate next to nothing: V8's young generation takes the size that it keeps only with queries like these.
+    await flood(port, client, random(seed + 1), WARM_UP)
     const before = server.rss()
-    await flood(port, client, random(seed))
+    await flood(port, client, random(seed), PACKETS)
     await warmUp(client, 5000)
     client.close()
     const grown = server.rss() - before
-    expect(grown, `seed ${seed}: grew by ${grown.toFixed(1)} MiB from ${before.toFixed(1)}`).toBeLessThan(20)
+    expect(grown, `seed ${seed}: grew by ${grown.toFixed(1)} MiB from ${before.toFixed(1)}`).toBeLessThan(10)
     expect(server.output()).not.toMatch(/TypeError|RangeError|at .*\.js:\d+/)
   })
 })
 
-async function flood(port: number, client: Client, next: () => number): Promise<void> {
+async function flood(port: number, client: Client, next: () => number, packets: number): Promise<void> {
   // A socket of its own: replies to junk carry ids that the questions have as well.
   const junk = await udp(port)
   let stream = await tcp(port)
-  for (let sent = 0; sent < PACKETS; sent++) {
+  for (let sent = 0; sent < packets; sent++) {
     const octets = mutate(next)
     if (sent % 20 === 0) {
       if (stream.cut) stream = await tcp(port)
