@@ -18,7 +18,8 @@ import {
 import { bareEdns, type Captured, capLive, capture, replyOf } from './capture.js'
 import type { ServerCounters } from './metrics.js'
 import type { CacheOptions } from './options.js'
-import { type HitsOf, StandingHit } from './standing.js'
+import { Prefetching } from './prefetch.js'
+import { Standings } from './standing.js'
 import { type Item, type Side, type Slot, type Store, timeLeft } from './store.js'
 
 /** What asking behind the cache brought. `captured` is undefined for live replies, streams and DROP. */
@@ -65,12 +66,13 @@ export class Cache implements Plugin {
   #server = ''
   #counters: ServerCounters | undefined
   readonly #servers = new Map<string, ServerCounters>()
-  readonly #standings = new Map<ServerCounters, Record<Side, HitsOf>>()
-  readonly #livePassings = new Map<ServerCounters, Passing>()
+  readonly #standings = new Map<string, Standings>()
+  readonly #prefetching: Prefetching
 
   constructor(options: CacheOptions, env: Surroundings) {
     this.#options = options
     this.#env = env
+    this.#prefetching = new Prefetching(options)
     this.#zones = options.zones.map((zone) => Name.parse(zone))
     this.#everything = this.#zones.some((zone) => zone.isRoot)
     this.#notSuccess = options.notSuccess.map((zone) => Name.parse(zone))
@@ -99,61 +101,30 @@ export class Cache implements Plugin {
     const item = this.#itemOf(slot, side)
     const left = timeLeft(item, now)
     if (left <= 0) return this.#stale(query, next, slot, item, counters)
-    if (this.#options.prefetch > 0 && this.#isDue(slot, item, now, left)) this.#refreshBehind(query, next, slot, item, 'answer')
+    if (this.#prefetching.isDueWith(slot, item, now, left)) this.#refreshBehind(query, next, slot, item, 'answer')
     return this.#hit(query, item, this.#options.keepTtl ? item.ttl : left)
   }
 
   stands(query: Query, reply: Message): Standing | Passing | undefined {
     if (!this.#covers(query)) return UNTOUCHED
-    const counters = this.#countersFor(query.server)
-    if (reply.live) return this.#livePassing(counters)
-    const slot = reply.by === this.name ? this.#store?.find(query) : undefined
-    return slot === undefined || this.#options.preferPositive ? undefined : this.#standingHit(slot, counters)
+    const store = this.#store
+    if (store === undefined) return undefined
+    const standings = this.#standingsFor(query.server)
+    if (reply.live) return standings.live
+    // Which of two replies is preferred may change with time alone.
+    const slot = reply.by === this.name && !this.#options.preferPositive ? store.find(query) : undefined
+    const { received } = query.arrival
+    const side = slot === undefined ? undefined : this.#pick(slot, received)
+    return slot === undefined || side === undefined ? undefined : standings.hit(slot, side, this.#itemOf(slot, side), received)
   }
 
-  /** As long as nothing is put beside or in the place of what answers now, it has time left, and no refresh is due. */
-  #standingHit(slot: Slot, counters: ServerCounters): Standing | undefined {
-    const side = this.#pick(slot, this.#env.clock.monotonic())
-    if (side === undefined) return undefined
-    const standing = new StandingHit(slot, side, this.#itemOf(slot, side), this.#standingFor(counters)[side])
-    slot.depends(standing)
-    return standing
-  }
-
-  #standingFor(counters: ServerCounters): Record<Side, HitsOf> {
-    let both = this.#standings.get(counters)
-    if (both === undefined) {
-      const counts = (slot: Slot, item: Item, now: number, left: number): boolean => {
-        if (this.#wouldBeDue(slot, item, now, left)) return false
-        this.#countHit(item, now)
-        return true
-      }
-      const hitsOf = (side: Side): HitsOf => ({
-        store: this.#store!,
-        keepTtl: this.#options.keepTtl,
-        requests: counters.requests,
-        hits: counters.hits[side],
-        counts: this.#options.prefetch > 0 ? counts : undefined,
-      })
-      both = { success: hitsOf('success'), denial: hitsOf('denial') }
-      this.#standings.set(counters, both)
+  #standingsFor(server: string): Standings {
+    let standings = this.#standings.get(server)
+    if (standings === undefined) {
+      standings = new Standings(this.#store!, this.#countersFor(server), this.#prefetching, this.#options.keepTtl)
+      this.#standings.set(server, standings)
     }
-    return both
-  }
-
-  /** Live answers are misses. */
-  #livePassing(counters: ServerCounters): Passing {
-    let passing = this.#livePassings.get(counters)
-    if (passing === undefined) {
-      passing = {
-        passed: () => {
-          counters.requests.inc()
-          counters.misses.inc()
-        },
-      }
-      this.#livePassings.set(counters, passing)
-    }
-    return passing
+    return standings
   }
 
   #covers(query: Query): boolean {
@@ -389,34 +360,6 @@ export class Cache implements Plugin {
   }
 
   // ---- refreshing
-
-  /**
-   * Popular, and near its end. Counts this hit. Of long windows up to a tenth comes on top, another for each entry and each time it is kept:
-   * entries that were filled together then are not all refreshed in the same second.
-   */
-  #isDue(slot: Slot, item: Item, now: number, left: number): boolean {
-    const due = this.#wouldBeDue(slot, item, now, left)
-    this.#countHit(item, now)
-    return due
-  }
-
-  #countHit(item: Item, now: number): void {
-    item.hits = this.#hitsWith(item, now)
-    item.lastHit = now
-  }
-
-  /** Hits without a long gap, with the one at `now`. */
-  #hitsWith(item: Item, now: number): number {
-    return item.lastHit < now - this.#options.prefetchGap ? 1 : item.hits + 1
-  }
-
-  #wouldBeDue(slot: Slot, item: Item, now: number, left: number): boolean {
-    if (this.#hitsWith(item, now) < this.#options.prefetch) return false
-    const window = Math.ceil((this.#options.prefetchPercentage / 100) * item.ttl)
-    if (left <= window) return true
-    const spread = Math.floor(window / 10)
-    return left <= window + spread && left <= window + (((slot.hash ^ Math.trunc(item.storedAt)) >>> 0) % (spread + 1))
-  }
 
   #stale(query: Query, next: Handler, slot: Slot, item: Item, counters: ServerCounters): Reply | Promise<Reply> {
     const { verify, staleRecheck } = this.#options

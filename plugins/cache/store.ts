@@ -95,7 +95,7 @@ export class Slot {
   /** `dependent` is told when what is kept here changes. */
   depends(dependent: Dependent): void {
     // Some of them are of no use to anybody any more; nobody says which.
-    if (this.#dependents === undefined || this.#dependents.length >= MOST_DEPENDENTS) this.changed()
+    if ((this.#dependents?.length ?? 0) >= MOST_DEPENDENTS) this.changed()
     this.#dependents ??= []
     this.#dependents.push(dependent)
   }

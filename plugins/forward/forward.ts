@@ -99,7 +99,7 @@ export class Forward implements Plugin {
     }
     if (this.#usable.length === 0) return this.#switchedOff(query)
     this.#running?.add(1)
-    const now = this.clock.recent?.() ?? this.clock.monotonic()
+    const now = this.clock.recent()
     const exchange = new Exchange(this, query, next, this.#usable, now)
     exchange.start(now)
     return exchange

@@ -104,7 +104,7 @@ export class Upstream {
   /** What a question came to says how fast the upstream is, and whether it is there. */
   learn(ask: Ask, reply: Received | undefined, error: Error | undefined): void {
     if (reply !== undefined) {
-      const now = this.#clock.recent?.() ?? this.#clock.monotonic()
+      const now = this.#clock.recent()
       // Clocks of two kinds may have been read.
       this.#replied(reply.rcode, Math.max(0, now - ask.began))
     } else if (isRefusal(error)) this.health.suspected(ask.began)

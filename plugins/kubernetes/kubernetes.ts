@@ -58,7 +58,7 @@ export class Kubernetes implements Plugin, KubernetesView {
   readonly #primaryZone: Name
   readonly #fallthrough: readonly Name[]
   readonly #notifier: Notifier | undefined
-  readonly #memo = new AnswerMemo()
+  readonly #memo = new AnswerMemo(() => this.index)
   #local: readonly string[] = []
 
   constructor(options: KubernetesOptions, replica: ClusterReplica, ctx: SetupContext) {
@@ -98,21 +98,20 @@ export class Kubernetes implements Plugin, KubernetesView {
   }
 
   serveDNS(query: Query, next: Handler): Reply | Promise<Reply> {
-    const { index } = this
-    const known = this.#memo.recall(query, index)
+    const known = this.#memo.recall(query)
     if (known !== undefined) return known
     const zone = matchZone(this.#zones, query.name)
     if (zone === undefined) return next(query)
     const reply = this.#serve(query, next, zone)
-    if (index.state.staleSince !== undefined) return after(reply, (message) => this.#marked(query, message))
+    if (this.index.state.staleSince !== undefined) return after(reply, (message) => this.#marked(query, message))
     // Behind an alias stand other answers than ours.
     if (!isPromise(reply) && isMessage(reply) && reply.by === NAME && reply.live && reply.answers[0]?.type !== TYPE.CNAME)
-      this.#memo.keep(query, reply, index, this.#onlySource(query, zone, reply))
+      this.#memo.keep(query, reply, this.#onlySource(query, zone, reply))
     return reply
   }
 
   stands(query: Query, reply: Message): Standing | Passing | undefined {
-    if (reply.by === NAME && reply.live) return this.#memo.standing(query, () => this.index)
+    if (reply.by === NAME && reply.live) return this.#memo.standing(query)
     return matchZone(this.#zones, query.name) === undefined ? UNTOUCHED : undefined
   }
 

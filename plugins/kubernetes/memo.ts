@@ -32,12 +32,18 @@ interface Encoded {
 export class AnswerMemo {
   /** Not the plugin itself, which would live as long as a question that remembers it. */
   readonly #owner = {}
-  #epoch: (() => number) | undefined
+  readonly #index: () => ClusterIndex
+  readonly #epoch = (): number => epochOf(this.#index())
 
-  /** The answer that `index` still gives to the query, if it is known. */
-  recall(query: Query, index: ClusterIndex): Message | undefined {
+  /** `index` gives the one that counts. */
+  constructor(index: () => ClusterIndex) {
+    this.#index = index
+  }
+
+  /** The answer that the index still gives to the query, if it is known. */
+  recall(query: Query): Message | undefined {
     const known = this.#known(query)
-    if (known === undefined || !isCurrent(known, index)) return undefined
+    if (known === undefined || !isCurrent(known, this.#index())) return undefined
     const { message } = query
     const reply = Message.stored(known.wire, known.layout, message, known.flags | (message.flags & ASKED), known.ttl)
     reply.by = NAME
@@ -45,20 +51,19 @@ export class AnswerMemo {
     return reply
   }
 
-  /** How long the answer to the query stands, if it is known; `index` gives the one that counts. */
-  standing(query: Query, index: () => ClusterIndex): Standing | undefined {
+  /** How long the answer to the query stands, if it is known. */
+  standing(query: Query): Standing | undefined {
     const known = this.#known(query)
-    if (known === undefined) return undefined
-    this.#epoch ??= () => epochOf(index())
-    return { again: () => (isCurrent(known, index()) ? AS_GIVEN : GONE), epoch: this.#epoch }
+    return known === undefined ? undefined : { again: () => (isCurrent(known, this.#index()) ? AS_GIVEN : GONE), epoch: this.#epoch }
   }
 
   #known(query: Query): Encoded | undefined {
     return query.message.question?.kept?.get(this.#owner) as Encoded | undefined
   }
 
-  /** Keeps `reply`, which `index` has just given. `entry`: the service that alone it was made from. */
-  keep(query: Query, reply: Message, index: ClusterIndex, entry: ServiceEntry | undefined): void {
+  /** Keeps `reply`, which the index has just given. `entry`: the service that alone it was made from. */
+  keep(query: Query, reply: Message, entry: ServiceEntry | undefined): void {
+    const index = this.#index()
     const kept = query.message.question?.kept
     const ttl = commonTtl(reply)
     if (kept === undefined || ttl < 0 || reply.edns !== undefined) return

@@ -373,7 +373,8 @@ const setBit = (flags: number, bit: number, on: boolean | undefined): number => 
 /** Octets of an OPT record without options. */
 const OPT_OCTETS = 11
 
-const isBareOpt = (bytes: Buffer, at: number): boolean =>
+/** Whether an OPT record without options begins at `at`. That its 11 octets are there is for the caller to know. */
+export const isBareOpt = (bytes: Buffer, at: number): boolean =>
   bytes[at] === 0 && bytes[at + 1] === 0 && bytes[at + 2] === TYPE.OPT && bytes[at + 9] === 0 && bytes[at + 10] === 0
 
 /** Of the last such record: most clients send the same one each time. */

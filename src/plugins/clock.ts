@@ -6,6 +6,7 @@ import type { Clock } from './contract.js'
 export const realClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
+  recent: () => performance.now(),
   timer(ms, fn) {
     const handle = setTimeout(fn, ms)
     handle.unref()

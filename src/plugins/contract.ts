@@ -7,7 +7,7 @@ import { type Argument, CorefileError, type Directive, nearest, type Position, t
 import type { Message, Name, RR } from '../dns/index.js'
 import type { ConnectDatagram } from './datagrams.js'
 import type { Arrival, Query } from './query.js'
-import type { Passing, Rounds, Standing } from './standing.js'
+import type { Passing, Standing } from './standing.js'
 
 export {
   isAddress,
@@ -29,7 +29,7 @@ export { compileExpression, type ExprEnv, type Expression, type ExprType, type E
 export { Later, type ReplyWaiter, type Step } from './later.js'
 export { compilePattern, MAX_PATTERN, type Pattern } from './pattern.js'
 export * from './query.js'
-export { AS_GIVEN, GONE, type Passing, type Rounds, type Standing, UNTOUCHED } from './standing.js'
+export { AS_GIVEN, GONE, type Passing, type Standing, UNTOUCHED } from './standing.js'
 export { isCrash, rcodeOf, type Watcher, watch } from './watch.js'
 export { formatDuration, ONCE, wrongCount } from './words.js'
 export { type Argument, CorefileError, type Directive, nearest, type Position, type Transport, type ZoneKey }
@@ -157,7 +157,11 @@ export interface SetupContext extends CommonContext {
   shared<T>(key: string, create: () => T, dispose: (value: T) => void): T
   /** UDP sockets to other servers, in the loop that serves; from onStartup on. */
   readonly connectDatagram: ConnectDatagram
-  readonly rounds: Rounds
+  /**
+   * Calls `what.flush()` once, when all queries that the serving thread took in together have been looked at; at once where it takes them in one
+   * by one.
+   */
+  endOfRound(what: { flush(): void }): void
   /** Runs on final bytes, after OPT and truncation (TSIG). */
   finish(fn: (bytes: Buffer, query: Query) => Buffer): void
   /** Hears of answers that the server gives by itself, on every listener of this generation (CoreDNS counts them with zone "dropped"). */
@@ -257,8 +261,8 @@ export interface Clock {
   now(): number
   /** Monotonic ms, with fraction. */
   monotonic(): number
-  /** The same as it was when this turn of the loop began: costs next to nothing, for what need not be exact. Not on every clock. */
-  recent?(): number
+  /** The same as it was when this turn of the loop began, where the loop knows: costs next to nothing there, for what need not be exact. */
+  recent(): number
   /** Runs `fn` once after `ms`; does not keep the process alive. */
   timer(ms: number, fn: () => void): Timer
 }

@@ -38,19 +38,3 @@ export interface Passing {
 export const UNTOUCHED: Passing = {}
 
 export const isStanding = (verdict: Standing | Passing): verdict is Standing => 'again' in verdict
-
-/** The rounds in which a serving thread takes queries in and sends answers: one datagram or many. */
-export interface Rounds {
-  /** Monotonic milliseconds when the queries of this round were taken in. */
-  readonly begun: number
-  /** Calls `what.flush()` once, when all queries of this round have been looked at, at the latest. */
-  atEnd(what: { flush(): void }): void
-}
-
-/** Every query is a round of its own. */
-export const singleRounds = (clock: { monotonic(): number }): Rounds => ({
-  get begun() {
-    return clock.monotonic()
-  },
-  atEnd: (what) => what.flush(),
-})

@@ -29,7 +29,6 @@ import {
   type Source,
   type Timer,
 } from './contract.js'
-import { singleRounds } from './standing.js'
 
 export { realClock }
 
@@ -44,6 +43,9 @@ export class FakeClock implements Clock {
     return this.#now
   }
   monotonic(): number {
+    return this.#now
+  }
+  recent(): number {
     return this.#now
   }
   timer(ms: number, fn: () => void): Timer {
@@ -162,7 +164,7 @@ export function fakeContext(plugin: string, over: Partial<FakeContext> & { sibli
       throw new Error('there are no sockets in this context: pass connectDatagram')
     },
     thread: { index: 0, count: 1 },
-    rounds: singleRounds(over.clock ?? realClock),
+    endOfRound: (what) => what.flush(),
     error(message, where, candidates) {
       const pos = where === undefined ? at(1) : 'pos' in where ? where.pos : where
       const word = where === undefined ? undefined : 'text' in where ? where.text : 'name' in where ? where.name : undefined

@@ -4,7 +4,7 @@ import { type Argument, CorefileError, type Directive, nearest, type Position, p
 import type { BlockConfig, Clock, Logger, MetricsScope, Plugin, SetupContext } from '../plugins/contract.js'
 import type { Block } from './block.js'
 import type { Generation } from './generation.js'
-import { roundsOf } from './transport.js'
+import { dgramTransport } from './transport.js'
 
 type Place = Directive | Argument | Position
 
@@ -78,7 +78,7 @@ export function makeContext(generation: Generation, block: Block, plugin: string
     }),
     connectDatagram: deps.connectDatagram,
     thread: generation.options.thread,
-    rounds: roundsOf(deps),
+    endOfRound: (deps.transport ?? dgramTransport).endOfRound,
     chain: block.plugins,
     find: (name) => block.plugins.find((other) => other.name === name),
     findAll: (name) => block.plugins.filter((other) => other.name === name),

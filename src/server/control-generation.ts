@@ -11,7 +11,6 @@ import type {
   Source,
 } from '../plugins/contract.js'
 import { mayControl } from '../plugins/load.js'
-import { singleRounds } from '../plugins/standing.js'
 import { type Block, completeBlock, makeBlock } from './block.js'
 import { commonContext } from './context.js'
 import { HttpPlan } from './http.js'
@@ -169,7 +168,7 @@ function setupOnly(common: Common, block: Block): SetupContext {
     everywhere: () => [],
     resolve: () => undefined,
     shared: (_key, create) => create(),
-    rounds: singleRounds(common.clock),
+    endOfRound: (what) => what.flush(),
     connectDatagram: () => {
       throw new Error('plugins that only edit their block open no sockets')
     },

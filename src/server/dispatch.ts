@@ -10,10 +10,10 @@ import {
   type Logger,
   type MessageStream,
   type MetricsScope,
+  type Proto,
   Query,
   type Reply,
   type ReplyWaiter,
-  type Rounds,
   ServeError,
   type ServerReply,
 } from '../plugins/contract.js'
@@ -43,21 +43,17 @@ export interface Serving {
 
 export class Dispatcher {
   readonly #clock: Clock
-  readonly #rounds: Rounds
   readonly #log: Logger
   readonly #deadlines: Deadlines
   readonly #serving: (generation: number) => Serving | undefined
   readonly #out = Buffer.allocUnsafeSlow(START + 65_535)
   readonly #panics: Counter
   readonly #shed: Counter
-  /** Of the query that came last: where its answer may be kept. */
-  #answers: StandingAnswers | undefined
   /** Octets of the message sent last. */
   #length = 0
 
-  constructor(clock: Clock, rounds: Rounds, log: Logger, metrics: MetricsScope, serving: (generation: number) => Serving | undefined) {
+  constructor(clock: Clock, log: Logger, metrics: MetricsScope, serving: (generation: number) => Serving | undefined) {
     this.#clock = clock
-    this.#rounds = rounds
     this.#log = log
     this.#serving = serving
     this.#deadlines = new Deadlines(clock)
@@ -74,10 +70,8 @@ export class Dispatcher {
   }
 
   readonly receive = (listener: Listener, bytes: Buffer, length: number, origin: Origin): void => {
-    const answers = origin.proto === 'udp' ? listener.service.router.answers : undefined
-    this.#answers = answers
     try {
-      if (answers?.answer(bytes, length, origin, this.#rounds.begun) === true) return
+      if (answersFor(listener.service.router, origin.proto)?.answer(bytes, length, origin, this.#clock.recent()) === true) return
     } catch (error) {
       this.#crashed(listener.server, error)
       origin.end()
@@ -119,7 +113,7 @@ export class Dispatcher {
       origin.end()
       return
     }
-    const received = origin.proto === 'udp' ? this.#rounds.begun : this.#clock.monotonic()
+    const received = origin.proto === 'udp' ? this.#clock.recent() : this.#clock.monotonic()
     const arrival = {
       peer: origin.peer,
       proto: origin.proto,
@@ -146,7 +140,7 @@ export class Dispatcher {
         return
       }
       if (block === undefined) this.#refuse(query, serving, origin)
-      else this.#run(block, query, serving, origin)
+      else this.#run(block, query, serving, origin, answersFor(router, query.proto))
     }
   }
 
@@ -155,7 +149,7 @@ export class Dispatcher {
   }
 
   /** Where the chain answers at once, as it does nearly always, nothing is made to keep track of the query. */
-  #run(block: Block, query: Query, serving: Serving, origin: Origin): void {
+  #run(block: Block, query: Query, serving: Serving, origin: Origin, answers: StandingAnswers | undefined): void {
     let result: Reply | Promise<Reply>
     try {
       result = block.handler!(query)
@@ -166,8 +160,8 @@ export class Dispatcher {
     if (result instanceof Message) {
       this.#deliver(block, query, origin, result)
       origin.end()
-      if (block.standing && result.isPlain && query.message.question!.kept !== undefined)
-        this.#answers?.learn(block, query, result, query.message.bytes!)
+      if (answers !== undefined && block.standing && result.isPlain && query.message.question!.kept !== undefined)
+        answers.learn(block, query, result)
       return
     }
     const exchange = new Exchange(this, serving, origin, query.arrival)
@@ -299,6 +293,9 @@ export class Dispatcher {
     origin.send(out, START, at - START)
   }
 }
+
+/** Answers stand for datagrams only: a connection costs so much more that it would not be felt. */
+const answersFor = (router: Router, proto: Proto): StandingAnswers | undefined => (proto === 'udp' ? router.answers : undefined)
 
 /** One query and the way back to its client. */
 class Exchange extends Waiting implements ReplyWaiter {

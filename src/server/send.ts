@@ -121,19 +121,18 @@ function putWord(out: Buffer, at: number, value: number): void {
 /** An OPT record without options takes the place of the reply's own, or comes behind its records. */
 function writeOpt(query: Query, client: Edns, extended: number, out: Buffer, at: number): void {
   const flags = optLength > 0 ? out.readUInt16BE(at + 7) & (Z_KEPT | DO) : client.z & Z_KEPT
-  const bits = flags | (client.dnssecOk ? DO : 0)
-  const size = query.lowered ?? client.size
+  putOpt(out, at, query.lowered ?? client.size, extended, flags | (client.dnssecOk ? DO : 0))
+}
+
+/** An OPT record of version 0 without options; `flags`: DO and Z. */
+export function putOpt(out: Buffer, at: number, size: number, extended: number, flags: number): void {
   out[at] = 0
-  out[at + 1] = 0
-  out[at + 2] = TYPE.OPT
-  out[at + 3] = size >>> 8
-  out[at + 4] = size
+  putWord(out, at + 1, TYPE.OPT)
+  putWord(out, at + 3, size)
   out[at + 5] = extended
   out[at + 6] = 0
-  out[at + 7] = bits >>> 8
-  out[at + 8] = bits
-  out[at + 9] = 0
-  out[at + 10] = 0
+  putWord(out, at + 7, flags)
+  putWord(out, at + 9, 0)
 }
 
 /** Finds `recordsEnd` and `optLength`. false: OPT is not last, there is a TSIG, or these octets are no reply to one question. */

@@ -11,7 +11,7 @@ import type { Channel, FromServing, PluginEntry, Ports, ServingOptions, ToServin
 import { Replicas, SharedValues } from './shared.js'
 import { ownTask } from './starved.js'
 import { Talk } from './talk.js'
-import { dgramTransport, roundsOf, type Transport } from './transport.js'
+import { dgramTransport, type Transport } from './transport.js'
 
 /** What the serving half gets from its surroundings. */
 export interface ServingDeps {
@@ -85,7 +85,7 @@ class ServingThread {
     this.#transport = deps.transport ?? dgramTransport
     this.#transport.observe(deps.metrics, this.#log)
     this.#sockets = new Sockets(this.#log, deps.clock, sharing, this.#transport.openDatagram(sharing))
-    this.#dispatcher = new Dispatcher(deps.clock, roundsOf(deps), this.#log, deps.metrics, (id) => this.#generations.get(id))
+    this.#dispatcher = new Dispatcher(deps.clock, this.#log, deps.metrics, (id) => this.#generations.get(id))
     this.#shared = new SharedValues(this.#log)
     this.#replicas = new Replicas(channel, this.#log)
     this.#talk = new Talk(channel, this.#log)

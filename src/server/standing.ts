@@ -6,11 +6,12 @@
  * Whatever is not entirely ordinary is left to the chain: names in the table are whole and folded, queries have one question, no flags but
  * RD, AD and CD, and nothing behind the question but at most an OPT record without options.
  */
-import { applyPatch, type Layout, type Message, NO_LAYOUT, TYPE } from '../dns/index.js'
+import { applyPatch, isBareOpt, type Layout, type Message, NO_LAYOUT, TYPE } from '../dns/index.js'
 import { AS_GIVEN, GONE, type Passing, type Query, type Standing, UNTOUCHED } from '../plugins/contract.js'
 import { isStanding } from '../plugins/standing.js'
 import type { Block } from './block.js'
 import { HEADROOM, type Origin } from './listeners/ports.js'
+import { putOpt } from './send.js'
 
 const HEADER = 12
 /** Octets of an OPT record without options. */
@@ -92,7 +93,7 @@ export class StandingAnswers {
   #companies: Company[] = [new Company(0, [])]
   #epochs: (() => number)[] = []
   readonly #scratch = Buffer.allocUnsafeSlow(HEADROOM + 512)
-  /** Of the query that was looked at last; `#question` 0: there is none. */
+  /** What `#look` found: hash, the client's bits, octets of the question. */
   #hash = 0
   #variant = 0
   #question = 0
@@ -101,8 +102,7 @@ export class StandingAnswers {
 
   /** Answers the query in `bytes`, which came at `now`, if its answer is known and still stands. false: nothing has happened. */
   answer(bytes: Buffer, length: number, origin: Origin, now: number): boolean {
-    this.#question = 0
-    if (!this.#look(bytes, length)) return false
+    if (this.#words.length === 0 || !this.#look(bytes, length)) return false
     const hash = this.#hash
     let place = 2 * (hash & (SETS - 1))
     const words = this.#words
@@ -125,18 +125,14 @@ export class StandingAnswers {
     return true
   }
 
-  /**
-   * Keeps `reply`, which has just answered the query that `answer` looked at last, if all plugins of the block that had to do with it let it
-   * stand.
-   */
-  learn(block: Block, query: Query, reply: Message, bytes: Buffer): void {
-    const size = this.#question
-    // A name in another spelling than the question that comes often, or octets that do not end where they should.
-    if (size === 0 || query.message.question?.end !== HEADER + size || reply.length > LONGEST || reply.length < HEADER + size) return
+  /** Keeps `reply`, which has just answered the query, if all plugins of the block that had to do with it let it stand. */
+  learn(block: Block, query: Query, reply: Message): void {
     if (this.#pause > 0) {
       this.#pause--
       return
     }
+    const { bytes, length, question } = query.message
+    if (bytes === undefined || reply.length > LONGEST || !this.#look(bytes, length) || question?.end !== HEADER + this.#question) return
     const said = consent(block, query, reply)
     if (said === undefined) this.#pause = PAUSE
     else this.#keep({ standing: said.standing, layout: reply.layout ?? NO_LAYOUT }, said.passings, reply.toBuffer(), bytes)
@@ -152,7 +148,8 @@ export class StandingAnswers {
     let end = length
     if (bytes[11] !== 0) {
       end -= OPT
-      if (bytes[11] !== 1 || end < HEADER + LEAST || !isPlainOpt(bytes, end)) return false
+      // Of version 0, and nothing in the octet of the rcode.
+      if (bytes[11] !== 1 || end < HEADER + LEAST || !isBareOpt(bytes, end) || (bytes[end + 5]! | bytes[end + 6]!) !== 0) return false
       variant |= HAS_OPT | ((bytes[end + 7]! & 0x80) === 0 ? 0 : DO)
     }
     let hash = SEED ^ variant
@@ -215,7 +212,8 @@ export class StandingAnswers {
     if ((shape & HAS_OPT) !== 0) {
       counts++
       total += OPT
-      addOpt(out, HEADROOM + length, bytes, end, company.lowers)
+      // Size, DO and the flags that CoreDNS keeps are the client's own.
+      putOpt(out, HEADROOM + length, Math.min(company.lowers, (bytes[end + 3]! << 8) | bytes[end + 4]!), 0, bytes[end + 7]! << 8)
     }
     this.#putHeader(out, bytes, this.#words[at + W_FLAGS]!, counts)
     origin.send(out, HEADROOM, total)
@@ -256,6 +254,7 @@ export class StandingAnswers {
   /** Into the place that is empty, or else the one that was not of use last. */
   #keep(entry: Entry, passings: readonly Passing[], answer: Buffer, bytes: Buffer): void {
     if (this.#octets.length === 0) this.#allocate()
+    if (this.#companies.length + passings.length > MOST || this.#epochs.length >= MOST) this.#beginAnew()
     const epoch = this.#numberOf(entry.standing.epoch)
     const company = this.#companyOf(passings)
     const place = this.#placeFor(this.#hash)
@@ -300,7 +299,6 @@ export class StandingAnswers {
     for (const [i, passing] of passings.entries()) {
       let next = company.and.get(passing)
       if (next === undefined) {
-        if (this.#companies.length >= MOST) return this.#beginAnew(passings)
         next = new Company(this.#companies.length, passings.slice(0, i + 1))
         this.#companies.push(next)
         company.and.set(passing, next)
@@ -310,11 +308,11 @@ export class StandingAnswers {
     return company
   }
 
-  #beginAnew(passings: readonly Passing[]): Company {
+  #beginAnew(): void {
     this.#companies = [new Company(0, [])]
+    this.#epochs = []
     this.#words.fill(0)
     this.#entries.fill(undefined)
-    return this.#companyOf(passings)
   }
 
   /** -1: none. */
@@ -365,27 +363,3 @@ function consent(block: Block, query: Query, reply: Message): { standing: Standi
 
 const isAddressType = (octets: Uint8Array, at: number): boolean =>
   octets[at] === 0 && (octets[at + 1] === TYPE.A || octets[at + 1] === TYPE.AAAA)
-
-/** An OPT record of version 0 without options, with which the message ends. */
-const isPlainOpt = (bytes: Buffer, at: number): boolean =>
-  bytes[at] === 0 &&
-  bytes[at + 1] === 0 &&
-  bytes[at + 2] === TYPE.OPT &&
-  (bytes[at + 5]! | bytes[at + 6]! | bytes[at + 9]! | bytes[at + 10]!) === 0
-
-/** The OPT record of the answer: size, DO and the flags that CoreDNS keeps are the client's own. */
-function addOpt(out: Buffer, at: number, bytes: Buffer, from: number, lowers: number): void {
-  const size = Math.min(lowers, (bytes[from + 3]! << 8) | bytes[from + 4]!)
-  out[at] = 0
-  out[at + 1] = 0
-  out[at + 2] = TYPE.OPT
-  out[at + 3] = size >>> 8
-  out[at + 4] = size
-  out[at + 5] = 0
-  out[at + 6] = 0
-  // DO, and of Z the upper seven bits.
-  out[at + 7] = bytes[from + 7]!
-  out[at + 8] = 0
-  out[at + 9] = 0
-  out[at + 10] = 0
-}

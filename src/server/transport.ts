@@ -1,7 +1,6 @@
 /** How a serving thread moves its datagrams: in batches through the C library where that can be had, else by node:dgram. */
 import { realClock } from '../plugins/clock.js'
-import type { Clock, ConnectDatagram, Logger, MetricsScope, Rounds } from '../plugins/contract.js'
-import { singleRounds } from '../plugins/standing.js'
+import type { Clock, ConnectDatagram, Logger, MetricsScope, SetupContext } from '../plugins/contract.js'
 import { dgramPorts } from './listeners/dgram.js'
 import { connectDgram } from './listeners/dgram-client.js'
 import type { OpenDatagramPort } from './listeners/ports.js'
@@ -13,8 +12,7 @@ export interface Transport {
   readonly clock: Clock
   readonly openDatagram: (sharing: Sharing) => OpenDatagramPort
   readonly connectDatagram: ConnectDatagram
-  /** undefined: every datagram is one of its own. */
-  readonly rounds?: Rounds
+  readonly endOfRound: SetupContext['endOfRound']
   /** Files, modules and connections are worked on until the function returned is called: Node's loop matters more than usual. */
   attend(): () => void
   /** Streams of Node's were written to, or something else was begun that Node's loop brings to an end. */
@@ -30,14 +28,12 @@ export const dgramTransport: Transport = {
   clock: realClock,
   openDatagram: dgramPorts,
   connectDatagram: connectDgram,
+  endOfRound: (what) => what.flush(),
   attend: () => () => undefined,
   touch: () => undefined,
   observe: () => undefined,
   run: () => undefined,
 }
-
-export const roundsOf = ({ clock, transport }: { readonly clock: Clock; readonly transport?: Transport }): Rounds =>
-  transport?.rounds ?? singleRounds(clock)
 
 /** `missing`: why it is not batches, in words for the log. Rejects where batches were asked for and cannot be had. */
 export async function chooseTransport(choice: TransportChoice): Promise<{ transport: Transport; missing?: string }> {

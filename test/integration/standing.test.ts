@@ -6,9 +6,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { formatRecord, Message, Name, parseRecord, TYPE } from '../../src/dns/index.js'
+import { formatRecord, layoutOf, Message, Name, parseRecord, scanMessage, TYPE } from '../../src/dns/index.js'
 import { realClock } from '../../src/plugins/clock.js'
-import { type Clock, type PluginModule, UNTOUCHED } from '../../src/plugins/contract.js'
+import { AS_GIVEN, type Clock, type PluginModule, UNTOUCHED } from '../../src/plugins/contract.js'
 import { type HandedServer, handedServer } from '../support/handed.js'
 import { randomFrom } from '../support/random.js'
 
@@ -84,6 +84,9 @@ class Time implements Clock {
     return 1_700_000_000_000 + this.ms
   }
   monotonic(): number {
+    return this.ms
+  }
+  recent(): number {
     return this.ms
   }
   timer = realClock.timer
@@ -300,4 +303,46 @@ describe('an answer that stood is given up', () => {
     await expect.poll(() => ask(name), { timeout: 10_000, interval: 50 }).toEqual([expect.stringContaining('10.0.0.77')])
     expect(await settle(name)).toEqual([expect.stringContaining('10.0.0.77')])
   })
+})
+
+test('a plugin that says something else of every answer gets right answers, and no more memory than for some thousand', async () => {
+  const passed = new Map<string, number>()
+  let epochs = 0
+  const front: PluginModule = {
+    name: 'front',
+    apiVersion: 1,
+    setup: () => ({
+      name: 'front',
+      serveDNS: (q, next) => next(q),
+      stands: ({ name }) => ({ passed: () => void passed.set(name.key, (passed.get(name.key) ?? 0) + 1) }),
+    }),
+  }
+  const own: PluginModule = {
+    name: 'forward',
+    apiVersion: 1,
+    setup: () => ({
+      name: 'forward',
+      serveDNS(q) {
+        const octets = q.reply('forward', 0, { answers: [parseRecord(`${q.name} 7 IN A 192.0.2.9`)] }).toBuffer()
+        return Message.stored(octets, layoutOf(scanMessage(octets, 0, octets.length), octets, 0, octets.length), q.message, 0x8580, 7)
+      },
+      stands() {
+        const number = ++epochs
+        return { again: () => AS_GIVEN, epoch: () => number }
+      },
+    }),
+  }
+  const server = await handedServer('.:0 {\n front\n forward . 127.0.0.1:1\n}', { front, forward: own })
+  const one: Rig = { server, chain: () => 0, upstream: () => 0 }
+  for (let i = 0; i < 5000; i++) {
+    const asked = query(`n${i}.example.org.`)
+    for (let time = 0; time < 4; time++) {
+      const reply = Message.view(await hand(one, asked))
+      expect(reply.answers.map(formatRecord)).toEqual([`n${i}.example.org.\t7\tIN\tA\t192.0.2.9`])
+    }
+  }
+  // From the third time on each question is known to come often; then its answer stands.
+  expect(passed.size).toBeGreaterThan(4500)
+  expect(Math.max(...passed.values())).toBeLessThan(4)
+  await server.close()
 })

@@ -3,7 +3,7 @@
  * One `Counts` belongs to one server, zone and view.
  */
 import { rcodeName, TYPE, typeName } from '../../dns/index.js'
-import type { Clock, Counter, Histogram, Passing, Rounds } from '../contract.js'
+import type { Clock, Counter, Histogram, Passing, SetupContext } from '../contract.js'
 import type { Families } from './families.js'
 
 /** Types with a label of their own; all others share `other`, so that no client can make series at will. */
@@ -44,7 +44,7 @@ export interface Labels {
 
 interface Timing {
   readonly clock: Clock
-  readonly rounds: Rounds
+  readonly endOfRound: SetupContext['endOfRound']
 }
 
 export class Counts {
@@ -56,7 +56,6 @@ export class Counts {
   readonly #responses = new Map<string, (Counter | undefined)[]>()
   readonly #duration: Histogram
   readonly #timing: Timing
-  readonly #sizesAgain: { query: Counter[]; reply: Counter[] } = { query: [], reply: [] }
   readonly #again = new Map<string, Passing>()
   #dnssecOk: Counter | undefined
   /** Answers given again in this round, and when their queries came. */
@@ -94,13 +93,13 @@ export class Counts {
 
   /** Counts over UDP, of one question and its reply, for as often as they are the same. */
   again(type: number, dnssecOk: boolean, querySize: number, replySize: number, rcode: number, plugin: string): Passing {
-    const sizes = this.#sizes[0] ?? this.#sizesOf(true)
-    const query = observed(this.#sizesAgain.query, sizes.query, querySize)
-    const reply = observed(this.#sizesAgain.reply, sizes.reply, replySize)
-    const response = this.#response(rcode, plugin)
     const key = `${placeOf(type)} ${dnssecOk} ${querySize} ${replySize} ${rcode} ${plugin}`
     let passing = this.#again.get(key)
     if (passing !== undefined) return passing
+    const sizes = this.#sizes[0] ?? this.#sizesOf(true)
+    const query = sizes.query.at(querySize)
+    const reply = sizes.reply.at(replySize)
+    const response = this.#response(rcode, plugin)
     passing = {
       passed: (family, received) => {
         if (dnssecOk) this.#dnssec().inc()
@@ -118,7 +117,7 @@ export class Counts {
 
   #owe(since: number): void {
     this.#since = since
-    if (this.#owed++ === 0) this.#timing.rounds.atEnd(this)
+    if (this.#owed++ === 0) this.#timing.endOfRound(this)
   }
 
   /** The round is over. */
@@ -165,12 +164,6 @@ export class Counts {
     }
     return counter
   }
-}
-
-/** The counter of one value, made once. */
-function observed(known: Counter[], histogram: Histogram, value: number): Counter {
-  known[value] ??= histogram.at(value)
-  return known[value]
 }
 
 /** CoreDNS calls 16 BADSIG. */

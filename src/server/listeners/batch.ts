@@ -130,7 +130,7 @@ export class BatchPort implements DatagramPort, Watched, Flushing {
     for (let round = 0; round < ROUNDS && !this.#closed; round++) {
       const count = receiving.receive(this.#fd)
       if (count <= 0) return
-      if (round > 0) loop.begun = performance.now()
+      if (round > 0) loop.stamp()
       loop.taken += count
       for (let slot = 0; slot < count; slot++) this.#take(slot)
       if (this.#batches.poison) receiving.poison(count)

@@ -47,11 +47,9 @@ export class Loop {
   readonly clock: Clock = {
     now: () => Date.now(),
     monotonic: () => performance.now(),
-    recent: () => this.begun,
+    recent: () => this.#begun,
     timer: (ms, fn) => this.#timers.add(performance.now() + ms, fn),
   }
-  /** Monotonic milliseconds when the datagrams that are being looked at were read. */
-  begun = performance.now()
   /** Counted up in a round by those who know: queries that began to wait, datagrams sent upstream, answers to what waited, replies from upstream. */
   kept = 0
   /** Datagrams that the round brought. */
@@ -74,6 +72,8 @@ export class Loop {
   #turns = 2
   #turning = false
   #lastTurn = performance.now()
+  /** Monotonic milliseconds when what is being looked at was read. */
+  #begun = performance.now()
   #attentive = 0
   #stopped = false
 
@@ -110,6 +110,11 @@ export class Loop {
     this.#flushing.push(what)
   }
 
+  /** Something is about to be read. */
+  stamp(): void {
+    this.#begun = performance.now()
+  }
+
   /** Something may have been begun that only Node's loop brings to an end. */
   turn(): void {
     if (!this.#turning && this.#turns < 2) this.#turns = 2
@@ -142,9 +147,9 @@ export class Loop {
     await turnOfNode()
     while (!this.#stopped) {
       const count = this.#libc.epoll_wait(this.#epoll, this.#events, EVENTS, this.#patience())
-      this.begun = performance.now()
+      this.stamp()
       this.#take(count)
-      if (this.#timers.next <= this.begun && this.#timers.fire(this.begun)) this.turn()
+      if (this.#timers.next <= this.#begun && this.#timers.fire(this.#begun)) this.turn()
       await null
       for (let tick = 1; tick < MAX_TICKS && this.#isOwing(); tick++) await null
       if (this.#isOwing()) this.turn()
@@ -193,6 +198,7 @@ export class Loop {
     this.#turning = true
     do {
       this.#turns--
+      this.stamp()
       await turnOfNode()
     } while (this.#turns > 0)
     this.#turns = 0

@@ -21,12 +21,7 @@ export async function makeBatchTransport(): Promise<Transport> {
   return {
     name: 'batch',
     clock: loop.clock,
-    rounds: {
-      get begun() {
-        return loop.begun
-      },
-      atEnd: (what) => loop.flushLater(what),
-    },
+    endOfRound: (what) => loop.flushLater(what),
     openDatagram: () => async (address, port, claim, handler) => batches.open(address, port, claim, handler),
     connectDatagram: clients.connect,
     attend: () => loop.attend(),
