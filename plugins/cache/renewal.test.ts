@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { ServeError } from '../../src/plugins/contract.js'
 import { address, bench, held, type Lines, nxdomain, respond, SOA, sequence } from '../../test/support/cache.js'
 
 describe('prefetch', () => {
@@ -71,6 +72,18 @@ describe('serve_stale', () => {
     expect(stale.edns?.options).toEqual([{ code: 15, data: Buffer.from([0, 3]) }])
     expect((await b.ask('www.example.org.')).answers[0]).toMatchObject({ ttl: 60, data: { address: '192.0.2.2' } })
     expect(b.counted('served_stale_total')).toBe(1)
+  })
+
+  test.each(['immediate', 'verify', 'verify 100ms'])('%s: the old answer also where asking fails at once', async (mode) => {
+    let asked = 0
+    const b = bench(`cache {\n ${STALE} serve_stale 1h ${mode}\n}`, (q) => {
+      if (asked++ > 0) throw new ServeError('no healthy proxies')
+      return respond(q, address(1, 1))
+    })
+    await b.ask('www.example.org.')
+    b.clock.advance(2000)
+    expect((await b.ask('www.example.org.')).answers[0]).toMatchObject({ ttl: 0, data: { address: '192.0.2.1' } })
+    expect(asked).toBe(2)
   })
 
   test('a stale name error says so with EDE 19', async () => {

@@ -356,7 +356,7 @@ export class ServeError extends Error {
   }
 }
 
-export const isPromise = <T>(value: T | Promise<T>): value is Promise<T> => typeof (value as Promise<T>).then === 'function'
+export const isPromise = <T>(value: T | Promise<T>): value is Promise<T> => typeof (value as Promise<T> | undefined)?.then === 'function'
 
 /** Runs `fn` on the message of a reply, at once or when it comes; streams and DROP pass by. */
 export function after(result: Reply | Promise<Reply>, fn: (message: Message) => Reply | Promise<Reply>): Reply | Promise<Reply> {

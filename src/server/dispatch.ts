@@ -165,8 +165,8 @@ export class Dispatcher {
       return
     }
     const exchange = new Exchange(this, serving, origin, query.arrival)
-    // `undefined` breaks the contract; plugins are not all type-checked.
-    if (result === undefined || !isPromise(result)) {
+    // Or nothing at all, which breaks the contract; plugins are not all type-checked.
+    if (!isPromise(result)) {
       this.#settle(block, query, exchange, result)
       return
     }
